@@ -1,0 +1,111 @@
+package plan
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Code is a stable reason code with the sentence it stands for. In the sentence {name} is replaced by the number of that
+// name. Codes are declared once, as package variables beside the rule that uses them, and never renamed.
+type Code struct {
+	ID       string // UPPER_SNAKE_CASE, stable
+	Template string // "rate delta {delta} < minUnloadMessage {limit}"
+}
+
+// Reason is why something was decided or left out: a code and the numbers that were compared.
+type Reason struct {
+	Code    string   `json:"code"`
+	Text    string   `json:"text,omitempty"`
+	Numbers []Number `json:"numbers,omitempty"`
+}
+
+// Number is one named value of a reason.
+type Number struct {
+	Name  string
+	Value float64
+	Text  string // set instead of Value for names (a broker id, a namespace)
+}
+
+// N is a numeric value of a reason.
+func N[T ~int | ~int32 | ~int64 | ~float64](name string, v T) Number {
+	return Number{Name: name, Value: float64(v)}
+}
+
+// S is a textual value of a reason.
+func S(name, text string) Number { return Number{Name: name, Text: text} }
+
+// Because makes a reason of the code with its numbers. It allocates: on hot paths call it only when a trace is wanted.
+func (c Code) Because(numbers ...Number) Reason {
+	text := c.Template
+	for _, n := range numbers {
+		text = strings.ReplaceAll(text, "{"+n.Name+"}", n.String())
+	}
+	return Reason{Code: c.ID, Text: text, Numbers: numbers}
+}
+
+// String is the sentence of the reason, or its code where it has none.
+func (r Reason) String() string {
+	if r.Text == "" {
+		return r.Code
+	}
+	return r.Text
+}
+
+// String is the value as people read it: up to six significant digits.
+func (n Number) String() string {
+	if n.Text != "" {
+		return n.Text
+	}
+	if n.Value == math.Trunc(n.Value) && math.Abs(n.Value) < 1e15 {
+		return strconv.FormatFloat(n.Value, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(n.Value, 'g', 6, 64)
+}
+
+type numberJSON struct {
+	Name  string `json:"name"`
+	Value any    `json:"value"`
+}
+
+// MarshalJSON writes {"name": ..., "value": number | string}; non-finite numbers become "NaN", "Infinity", "-Infinity".
+func (n Number) MarshalJSON() ([]byte, error) {
+	out := numberJSON{Name: n.Name, Value: n.Value}
+	switch {
+	case n.Text != "":
+		out.Value = n.Text
+	case math.IsNaN(n.Value):
+		out.Value = "NaN"
+	case math.IsInf(n.Value, 1):
+		out.Value = "Infinity"
+	case math.IsInf(n.Value, -1):
+		out.Value = "-Infinity"
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (n *Number) UnmarshalJSON(b []byte) error {
+	var in numberJSON
+	if err := json.Unmarshal(b, &in); err != nil {
+		return err
+	}
+	*n = Number{Name: in.Name}
+	switch v := in.Value.(type) {
+	case float64:
+		n.Value = v
+	case string:
+		switch v {
+		case "NaN":
+			n.Value = math.NaN()
+		case "Infinity":
+			n.Value = math.Inf(1)
+		case "-Infinity":
+			n.Value = math.Inf(-1)
+		default:
+			n.Text = v
+		}
+	}
+	return nil
+}

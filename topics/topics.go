@@ -1,0 +1,137 @@
+// Package topics is the event log: topic names, the Log interface and its in-memory implementation.
+// topics/pulsar is the same log on a real cluster.
+package topics
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The system topics of the Extensible load manager (Pulsar: ExtensibleLoadManagerImpl, ServiceUnitStateTableViewImpl).
+const (
+	BrokerLoadData   = "non-persistent://pulsar/system/loadbalancer-broker-load-data"
+	TopBundles       = "non-persistent://pulsar/system/loadbalancer-top-bundles-load-data"
+	ServiceUnitState = "persistent://pulsar/system/loadbalancer-service-unit-state"
+)
+
+// Ballast's own topics. They live in a namespace of Ballast's own, whose bundles are never managed.
+const (
+	Decisions = "persistent://pulsar/system/ballast-decisions" // what was planned, done and what came of it
+	Takeover  = "persistent://pulsar/system/ballast-takeover"  // compacted: the settings found before a take-over
+	Leader    = "persistent://pulsar/system/ballast-leader"    // the exclusive producer on it is the lock
+)
+
+// MessageID places a message in a persistent topic. It is the zero value for non-persistent topics. Batch is -1 outside batches.
+type MessageID struct {
+	Ledger int64
+	Entry  int64
+	Batch  int32
+}
+
+// Less orders ids of one topic.
+func (a MessageID) Less(b MessageID) bool {
+	if a.Ledger != b.Ledger {
+		return a.Ledger < b.Ledger
+	}
+	if a.Entry != b.Entry {
+		return a.Entry < b.Entry
+	}
+	return a.Batch < b.Batch
+}
+
+func (a MessageID) String() string { return fmt.Sprintf("%d:%d:%d", a.Ledger, a.Entry, a.Batch) }
+
+// Message is one event. An empty Payload is a tombstone: the key has no value any more.
+type Message struct {
+	Topic       string
+	Key         string
+	Payload     []byte
+	ID          MessageID
+	PublishTime time.Time // by the producer's clock
+	Received    time.Time // by our clock; ages are counted from here
+	Producer    string
+	Recovered   bool // fetched over admin REST because the client library dropped it
+}
+
+// Tombstone says whether the message removes its key.
+func (m Message) Tombstone() bool { return len(m.Payload) == 0 }
+
+// Position is where a subscription starts.
+type Position int
+
+// The starting positions. A non-persistent topic has no history: there both are the same.
+const (
+	Latest Position = iota
+	Earliest
+)
+
+// Schema is the schema a producer declares. The zero value declares none.
+type Schema struct {
+	Name       string            // "" as the brokers declare it
+	Definition string            // Avro definition, exactly the brokers' text
+	Properties map[string]string // __alwaysAllowNull, __jsr310ConversionEnabled
+}
+
+// SubscribeOptions say where and how to read a topic.
+type SubscribeOptions struct {
+	From      Position
+	Compacted bool          // read the compacted view; persistent topics only
+	Silence   time.Duration // resubscribe after hearing nothing for this long; 0 = never
+}
+
+// Status is the health of a subscription: what it heard and how long it was blind.
+type Status struct {
+	Connected   bool
+	CaughtUp    bool          // everything that the topic held when asked has been delivered; always true for non-persistent topics once connected
+	Last        MessageID     // id of the last message delivered
+	LastHeard   time.Time     // by our clock; zero before the first message
+	Messages    int64         // delivered, tombstones included
+	Tombstones  int64         // delivered tombstones
+	Recovered   int64         // messages fetched over admin REST because the client library dropped them
+	Lost        int64         // messages known to be missing and not recovered
+	Resubscribe int64         // how often the subscription was made again
+	Blind       time.Duration // total time without a working subscription since the first one
+	BlindSince  time.Time     // start of the present blindness; zero when connected
+	LastError   string        // the newest trouble, "" if none
+}
+
+// Subscription delivers the messages of one topic in order. It survives restarts of brokers and unloading of the topic.
+// One goroutine at a time may call Receive; Status and Close may be called from any.
+type Subscription interface {
+	// Receive waits for the next message. It returns ctx.Err() when ctx ends and ErrClosed after Close.
+	Receive(ctx context.Context) (Message, error)
+	Status() Status
+	Close() error
+}
+
+// Publisher writes to one topic.
+type Publisher interface {
+	// Publish sends one event and waits until it is accepted. An empty payload is a tombstone.
+	Publish(ctx context.Context, key string, payload []byte) (MessageID, error)
+	Close() error
+}
+
+// PublishOptions say how a publisher is made.
+type PublishOptions struct {
+	Schema    Schema
+	Exclusive bool // only one publisher at a time; ErrFenced for the others
+	Wait      bool // with Exclusive: wait for one's turn instead of failing
+}
+
+// Log is an event log. Implementations are held to the behaviour test in topics/logtest.
+type Log interface {
+	Subscribe(ctx context.Context, topic string, o SubscribeOptions) (Subscription, error)
+	Publisher(ctx context.Context, topic string, o PublishOptions) (Publisher, error)
+	Close() error
+}
+
+var (
+	// ErrClosed is returned by what was closed.
+	ErrClosed = errors.New("closed")
+	// ErrFenced is returned when another exclusive publisher holds the topic, or took it over.
+	ErrFenced = errors.New("another exclusive publisher holds the topic")
+	// ErrSchemaMismatch is returned when a topic's registered schema is not the one that would be published with.
+	ErrSchemaMismatch = errors.New("the topic's registered schema differs")
+)
