@@ -90,6 +90,7 @@ type Settings struct {
 	DefaultNamespaceBundleSplitAlgorithm                       string   `key:"defaultNamespaceBundleSplitAlgorithm" default:"range_equally_divide" unit:"" doc:"algorithm of automatic splits"`
 	FlowOrQpsDifferenceThresholdPercentage                     int64    `key:"flowOrQpsDifferenceThresholdPercentage" default:"10" unit:"percent" doc:"slack of flow_or_qps_equally_divide"`
 	DefaultNumberOfNamespaceBundles                            int64    `key:"defaultNumberOfNamespaceBundles" default:"4" unit:"bundles" doc:"bundles of a new namespace"`
+	TopicBundleAssignmentStrategy                              string   `key:"topicBundleAssignmentStrategy" default:"org.apache.pulsar.common.naming.ConsistentHashingTopicBundleAssigner" unit:"" doc:"class that assigns topics to bundles"`
 
 	// Quotas and history.
 
