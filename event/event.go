@@ -3,7 +3,47 @@
 //
 // Units: rates are messages/second, throughput is bytes/second, bandwidth usage and limit are kbit/s, memory is MiB,
 // CPU is percent of one core (limit = 100 x cores), times are Unix milliseconds.
+//
+// Every type decodes from and encodes to the JSON that Pulsar's shared Jackson mapper reads and writes: null members are
+// left out, NaN and the infinities are quoted strings, unknown members are ignored, a null number or flag is zero, and an
+// absent member keeps the value that Pulsar's constructor gives it. Decoders are stricter than Jackson in one thing: a
+// member of the wrong JSON type is an error (see Error), where Jackson would bend "12" into 12 or 5 into "5".
+// A string that may be null is "" when it is; what is "" on the wire is then written as null.
 package event
+
+// Resource is one of the resources that a broker reports.
+type Resource uint8
+
+// The resources, in the order of Pulsar's documents.
+const (
+	CPU Resource = iota
+	Memory
+	DirectMemory
+	BandwidthIn
+	BandwidthOut
+)
+
+// String is the name of the resource as it stands on the wire.
+func (r Resource) String() string {
+	if int(r) < len(resourceNames) {
+		return resourceNames[r]
+	}
+	return "unknown"
+}
+
+var resourceNames = [...]string{"cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut"}
+
+// ResourceSet is a set of resources. The zero value is empty.
+type ResourceSet uint8
+
+// Has says whether the set contains r.
+func (s ResourceSet) Has(r Resource) bool { return s>>r&1 == 1 }
+
+// With is the set and r.
+func (s ResourceSet) With(r Resource) ResourceSet { return s | 1<<r }
+
+// Without is the set but not r.
+func (s ResourceSet) Without(r Resource) ResourceSet { return s &^ (1 << r) }
 
 // ResourceUsage is how much of one resource is used and how much there is.
 // Pulsar: ResourceUsage. A limit of 0 or below, or a negative usage, means that the resource is unknown.
@@ -19,6 +59,7 @@ type SystemResourceUsage struct {
 	CPU          ResourceUsage
 	Memory       ResourceUsage
 	DirectMemory ResourceUsage
+	Null         ResourceSet // members that are null on the wire; their usage and limit are 0
 }
 
 // NamespaceBundleStats is the traffic of one bundle. Pulsar: NamespaceBundleStats.
@@ -45,23 +86,25 @@ type BrokerLoadData struct {
 	MsgThroughputOut float64
 	MsgRateIn        float64
 	MsgRateOut       float64
-	BundleCount      int32
+	BundleCount      int64
 	Topics           int64
 	MaxResourceUsage float64
 	WeightedMaxEMA   float64
 	MsgThroughputEMA float64
 	UpdatedAt        int64
 	ReportedAt       int64
+	NullResources    ResourceSet // resources that are null on the wire; their usage and limit are 0
 }
 
 // BundleLoad is one entry of TopBundlesLoadData.
 type BundleLoad struct {
 	BundleName string
 	Stats      NamespaceBundleStats
+	NullStats  bool // Stats is null on the wire
 }
 
-// TopBundlesLoadData is the heaviest bundles of one broker, lightest first, keyed by its broker id.
-// Pulsar: TopBundlesLoadData.
+// TopBundlesLoadData is the heaviest bundles of one broker, lightest first, keyed by its broker id. A nil list is null on
+// the wire. Pulsar: TopBundlesLoadData.
 type TopBundlesLoadData struct {
 	TopBundlesLoadData []BundleLoad
 }
@@ -80,8 +123,8 @@ const (
 	Deleted   ServiceUnitState = "Deleted"
 )
 
-// SplitDestination is one child of a splitting bundle: its range "0xLLLLLLLL_0xUUUUUUUU" and the broker it goes to
-// ("" = not chosen, null on the wire).
+// SplitDestination is one child of a splitting bundle: its range "0xLLLLLLLL_0xUUUUUUUU" (the key as it is on the wire)
+// and the broker it goes to ("" = not chosen, null on the wire).
 type SplitDestination struct {
 	Range  string
 	Broker string
@@ -89,6 +132,7 @@ type SplitDestination struct {
 
 // ServiceUnitStateData is one record of the ownership topic, keyed by bundle name. Pulsar: ServiceUnitStateData.
 // DstBroker and SourceBroker are "" when null. SplitServiceUnitToDestBroker is nil when null and keeps the wire's order.
+// A record whose state is missing or unknown, or that is not Free and names no broker, is refused as Pulsar refuses it.
 type ServiceUnitStateData struct {
 	State                        ServiceUnitState
 	DstBroker                    string
@@ -97,6 +141,8 @@ type ServiceUnitStateData struct {
 	Force                        bool
 	Timestamp                    int64
 	VersionID                    int64
+	EmptyDst                     bool // DstBroker is "" on the wire instead of null; the conflict rule tells them apart
+	EmptySource                  bool // likewise for SourceBroker
 }
 
 // AdvertisedListener is one named listener of a broker. Absent addresses are "". Pulsar: AdvertisedListener.
@@ -132,7 +178,8 @@ type NamedBundleStats struct {
 }
 
 // LocalBrokerData is the load report of a Modular broker. Pulsar: LocalBrokerData.
-// LastStats keeps the order of the wire; Bundles, LastBundleGains and LastBundleLosses are sets.
+// LastStats keeps the order of the wire; Bundles, LastBundleGains and LastBundleLosses are sets. A nil slice or map is null
+// on the wire. LastUpdate and StartTimestamp are 0 when absent, where Pulsar takes the time of decoding.
 type LocalBrokerData struct {
 	BrokerID                   string
 	WebServiceURL              string
@@ -164,6 +211,7 @@ type LocalBrokerData struct {
 	AdvertisedListeners        map[string]AdvertisedListener
 	LoadManagerClassName       string
 	StartTimestamp             int64
+	NullResources              ResourceSet // resources that are null on the wire; their usage and limit are 0
 }
 
 // TimeAverageMessageData is an average over a number of samples. Pulsar: TimeAverageMessageData.
@@ -181,6 +229,8 @@ type BundleData struct {
 	ShortTermData TimeAverageMessageData
 	LongTermData  TimeAverageMessageData
 	Topics        int32
+	NullShortTerm bool // ShortTermData is null or absent on the wire
+	NullLongTerm  bool // likewise for LongTermData
 }
 
 // TimeAverageBrokerData is the sum of the averages of a broker's bundles. Pulsar: TimeAverageBrokerData.
@@ -205,7 +255,8 @@ type ResourceQuota struct {
 	Dynamic      bool
 }
 
-// LoadReport is the load report of a Simple broker. Pulsar: LoadReport. SystemResourceUsage and BundleStats are nil until set.
+// LoadReport is the load report of a Simple broker. Pulsar: LoadReport. SystemResourceUsage and BundleStats are nil until
+// set. What Pulsar derives from them is in the methods; AdvertisedListeners is never on the wire.
 type LoadReport struct {
 	Name                       string // broker id
 	BrokerVersionString        string

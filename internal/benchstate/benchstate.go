@@ -138,7 +138,7 @@ func (s *State) Extensible(topk int) *cluster.Snapshot {
 			BandwidthIn: b.System.BandwidthIn, BandwidthOut: b.System.BandwidthOut,
 			MsgThroughputIn: b.In, MsgThroughputOut: b.Out,
 			WeightedMaxEMA: b.Load, MsgThroughputEMA: b.In + b.Out,
-			BundleCount: int32(len(b.Owned)), Topics: int64(10 * len(b.Owned)), UpdatedAt: Now, ReportedAt: Now,
+			BundleCount: int64(len(b.Owned)), Topics: int64(10 * len(b.Owned)), UpdatedAt: Now, ReportedAt: Now,
 		}
 		snap.Brokers[i] = cluster.Broker{
 			ID: b.ID, Version: snap.Version, LoadManager: conf.LoadManagerClassName,
