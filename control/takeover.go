@@ -1,0 +1,218 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/ballast-lb/ballast/topics"
+)
+
+// TakeOver is what was changed in a cluster's dynamic configuration, kept on the compacted topic topics.Takeover under the
+// cluster's name from before the first change until after the last one is undone.
+type TakeOver struct {
+	Version  int                `json:"version"`
+	Instance string             `json:"instance"`
+	At       int64              `json:"at"`       // Unix ms
+	Found    map[string]*string `json:"found"`    // values before; null = the key was absent
+	Set      map[string]string  `json:"set"`      // values written
+	Released bool               `json:"released"` // true once everything was put back
+}
+
+// takeOverSettings are the keys that are written while Ballast governs: the built-in shedder off, a report at least every
+// minute. Built-in splitting stays as it is.
+var takeOverSettings = map[string]string{
+	"loadBalancerSheddingEnabled":                "false",
+	"loadBalancerReportUpdateMaxIntervalMinutes": "1",
+}
+
+// TakeOvers reads and writes take-overs.
+type TakeOvers struct {
+	log      topics.Log
+	cluster  Cluster
+	instance string
+	now      func() time.Time
+}
+
+// NewTakeOvers makes the keeper of take-overs of one instance.
+func NewTakeOvers(log topics.Log, cluster Cluster, instance string, now func() time.Time) *TakeOvers {
+	return &TakeOvers{log: log, cluster: cluster, instance: instance, now: now}
+}
+
+// Current is the take-over that has not been undone, nil if there is none.
+func (t *TakeOvers) Current(ctx context.Context) (*TakeOver, error) {
+	name, err := t.cluster.Name(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sub, err := t.log.Subscribe(ctx, topics.Takeover, topics.SubscribeOptions{From: topics.Earliest})
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", topics.Takeover, err)
+	}
+	defer sub.Close()
+	var found *TakeOver
+	for {
+		m, err := nextUntilCaughtUp(ctx, sub)
+		if errors.Is(err, errCaughtUp) {
+			return found, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", topics.Takeover, err)
+		}
+		if m.Key != name {
+			continue
+		}
+		record := new(TakeOver)
+		if err := json.Unmarshal(m.Payload, record); err != nil {
+			return nil, fmt.Errorf("%s, message %v: %w", topics.Takeover, m.ID, err)
+		}
+		if found = record; record.Released {
+			found = nil
+		}
+	}
+}
+
+// Begin writes what it finds, then switches the built-in shedder off. A take-over that was left behind by a process that
+// died is undone first, so that what is kept is always the operator's own configuration.
+func (t *TakeOvers) Begin(ctx context.Context) (*TakeOver, error) {
+	if _, err := t.Release(ctx); err != nil {
+		return nil, fmt.Errorf("undo an earlier take-over: %w", err)
+	}
+	dynamic, err := t.cluster.DynamicConfig(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the dynamic configuration: %w", err)
+	}
+	record := &TakeOver{Version: RecordVersion, Instance: t.instance, At: t.now().UnixMilli(),
+		Found: map[string]*string{}, Set: maps.Clone(takeOverSettings)}
+	for key := range record.Set {
+		record.Found[key] = nil
+		if v, ok := dynamic[key]; ok {
+			record.Found[key] = &v
+		}
+	}
+	if err := t.publish(ctx, record); err != nil {
+		return nil, err
+	}
+	for _, key := range slices.Sorted(maps.Keys(record.Set)) {
+		if err := t.cluster.SetDynamicConfig(ctx, key, record.Set[key]); err != nil {
+			return record, fmt.Errorf("set %s=%s: %w", key, record.Set[key], err)
+		}
+	}
+	return record, nil
+}
+
+// Restored says what Release did with one key.
+type Restored struct {
+	Key   string  `json:"key"`
+	Value *string `json:"value"`          // what stands there now; nil = absent
+	Kept  bool    `json:"kept,omitempty"` // somebody else had changed it since: left alone
+}
+
+// Release puts back exactly what was there before the take-over: a value that was absent is deleted. A key that no longer
+// holds what Ballast wrote was changed by somebody else and is left alone. No take-over: nothing to do.
+func (t *TakeOvers) Release(ctx context.Context) ([]Restored, error) {
+	record, err := t.Current(ctx)
+	if err != nil || record == nil {
+		return nil, err
+	}
+	dynamic, err := t.cluster.DynamicConfig(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the dynamic configuration: %w", err)
+	}
+	var done []Restored
+	for _, key := range slices.Sorted(maps.Keys(record.Set)) {
+		found, now := record.Found[key], lookup(dynamic, key)
+		switch {
+		case equal(now, found): // never set, or already put back
+		case !equal(now, ptr(record.Set[key])):
+			done = append(done, Restored{Key: key, Value: now, Kept: true})
+			continue
+		case found == nil:
+			err = t.cluster.DeleteDynamicConfig(ctx, key)
+		default:
+			err = t.cluster.SetDynamicConfig(ctx, key, *found)
+		}
+		if err != nil {
+			return done, fmt.Errorf("put %s back: %w", key, err)
+		}
+		done = append(done, Restored{Key: key, Value: found})
+	}
+	record.Released = true
+	return done, t.publish(ctx, record)
+}
+
+func (t *TakeOvers) publish(ctx context.Context, record *TakeOver) error {
+	name, err := t.cluster.Name(ctx)
+	if err != nil {
+		return err
+	}
+	payload, err := json.Marshal(record)
+	if err != nil {
+		return err
+	}
+	pub, err := t.log.Publisher(ctx, topics.Takeover, topics.PublishOptions{})
+	if err != nil {
+		return fmt.Errorf("write %s: %w", topics.Takeover, err)
+	}
+	defer pub.Close()
+	if _, err := pub.Publish(ctx, name, payload); err != nil {
+		return fmt.Errorf("write %s: %w", topics.Takeover, err)
+	}
+	return nil
+}
+
+func lookup(m map[string]string, key string) *string {
+	if v, ok := m[key]; ok {
+		return &v
+	}
+	return nil
+}
+
+func ptr(s string) *string { return &s }
+
+func equal(a, b *string) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
+
+var errCaughtUp = errors.New("caught up")
+
+// nextUntilCaughtUp is the next message, or errCaughtUp when the subscription has delivered all that the topic held.
+func nextUntilCaughtUp(ctx context.Context, sub topics.Subscription) (topics.Message, error) {
+	for {
+		if sub.Status().CaughtUp {
+			// One more look: a message may have arrived between the last Receive and the status.
+			short, cancel := context.WithTimeout(ctx, caughtUpGrace)
+			m, err := sub.Receive(short)
+			cancel()
+			if err == nil {
+				return m, nil
+			}
+			if ctx.Err() != nil {
+				return topics.Message{}, ctx.Err()
+			}
+			if errors.Is(err, context.DeadlineExceeded) {
+				return topics.Message{}, errCaughtUp
+			}
+			return topics.Message{}, err
+		}
+		short, cancel := context.WithTimeout(ctx, caughtUpPoll)
+		m, err := sub.Receive(short)
+		cancel()
+		if err == nil {
+			return m, nil
+		}
+		if ctx.Err() != nil {
+			return topics.Message{}, ctx.Err()
+		}
+		if !errors.Is(err, context.DeadlineExceeded) {
+			return topics.Message{}, err
+		}
+	}
+}
+
+const (
+	caughtUpPoll  = 200 * time.Millisecond
+	caughtUpGrace = 50 * time.Millisecond
+)
