@@ -11,6 +11,8 @@
 // A string that may be null is "" when it is; what is "" on the wire is then written as null.
 package event
 
+import "strings"
+
 // Resource is one of the resources that a broker reports.
 type Resource uint8
 
@@ -44,6 +46,17 @@ func (s ResourceSet) With(r Resource) ResourceSet { return s | 1<<r }
 
 // Without is the set but not r.
 func (s ResourceSet) Without(r Resource) ResourceSet { return s &^ (1 << r) }
+
+// String lists the members.
+func (s ResourceSet) String() string {
+	var names []string
+	for r := CPU; r <= BandwidthOut; r++ {
+		if s.Has(r) {
+			names = append(names, r.String())
+		}
+	}
+	return strings.Join(names, ", ")
+}
 
 // ResourceUsage is how much of one resource is used and how much there is.
 // Pulsar: ResourceUsage. A limit of 0 or below, or a negative usage, means that the resource is unknown.
