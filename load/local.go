@@ -12,7 +12,7 @@ import (
 func LocalMaxUsage(d *event.LocalBrokerData) float64 {
 	m := float32(math.Inf(-1))
 	for _, r := range [...]event.ResourceUsage{d.CPU, d.DirectMemory, d.BandwidthIn, d.BandwidthOut} {
-		if p := Percent(r); p > m {
+		if p := r.PercentUsage(); p > m {
 			m = p
 		}
 	}
@@ -23,16 +23,16 @@ func LocalMaxUsage(d *event.LocalBrokerData) float64 {
 // out. NaN never wins; with nothing but NaN it is -Inf. Pulsar: LocalBrokerData.getMaxResourceUsageWithWeight.
 func LocalWeightedMaxUsage(d *event.LocalBrokerData, w *Weights) float64 {
 	m := math.Inf(-1)
-	if v := float64(Percent(d.CPU)) * w.CPU; v > m {
+	if v := float64(d.CPU.PercentUsage()) * w.CPU; v > m {
 		m = v
 	}
-	if v := float64(Percent(d.DirectMemory)) * w.DirectMemory; v > m {
+	if v := float64(d.DirectMemory.PercentUsage()) * w.DirectMemory; v > m {
 		m = v
 	}
-	if v := float64(Percent(d.BandwidthIn)) * w.BandwidthIn; v > m {
+	if v := float64(d.BandwidthIn.PercentUsage()) * w.BandwidthIn; v > m {
 		m = v
 	}
-	if v := float64(Percent(d.BandwidthOut)) * w.BandwidthOut; v > m {
+	if v := float64(d.BandwidthOut.PercentUsage()) * w.BandwidthOut; v > m {
 		m = v
 	}
 	return m / 100
