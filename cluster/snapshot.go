@@ -55,13 +55,14 @@ type BrokerLoad struct {
 
 // Bundle is one bundle.
 type Bundle struct {
-	Name      string // tenant/namespace/0x........_0x........
-	Namespace string // tenant/namespace
-	Owner     string // broker id; "" = unowned
-	State     event.ServiceUnitState
-	Stats     event.NamespaceBundleStats
-	Known     bool              // Stats were reported
-	Data      *event.BundleData // history; nil if none
+	Name          string // tenant/namespace/0x........_0x........
+	Namespace     string // tenant/namespace
+	Owner         string // broker id; "" = unowned
+	State         event.ServiceUnitState
+	Stats         event.NamespaceBundleStats
+	Known         bool              // Stats were reported
+	NonPersistent bool              // non-persistent topics of it were looked up (Pulsar: NamespaceBundle.hasNonPersistentTopic)
+	Data          *event.BundleData // history; nil if none
 }
 
 // Index builds the look-up tables. Call it once after filling the slices and before handing the snapshot on.

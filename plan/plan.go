@@ -20,6 +20,7 @@ type Decision struct {
 	Source       string   `json:"source,omitempty"`       // broker id
 	Destination  string   `json:"destination,omitempty"`  // broker id; "" = the cluster chooses
 	Boundaries   []string `json:"boundaries,omitempty"`   // split: the new boundaries, "0x........"
+	UnloadAfter  bool     `json:"unloadAfter,omitempty"`  // split: unload the children, so that they are placed anew
 	Label        string   `json:"label,omitempty"`        // Success, Skip, Failure
 	PulsarReason string   `json:"pulsarReason,omitempty"` // Overloaded, Underloaded, Topics, ...
 	Throughput   float64  `json:"throughput"`             // bytes/s in + out that move with the bundle
