@@ -49,31 +49,32 @@ func (t *TakeOvers) Current(ctx context.Context) (*TakeOver, error) {
 	if err != nil {
 		return nil, err
 	}
-	sub, err := t.log.Subscribe(ctx, topics.Takeover, topics.SubscribeOptions{From: topics.Earliest})
+	sub, err := t.log.Subscribe(ctx, topics.Takeover, topics.SubscribeOptions{From: topics.Earliest, Existing: true})
+	if errors.Is(err, topics.ErrNoTopic) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", topics.Takeover, err)
 	}
 	defer sub.Close()
 	var found *TakeOver
-	for {
-		m, err := nextUntilCaughtUp(ctx, sub)
-		if errors.Is(err, errCaughtUp) {
-			return found, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", topics.Takeover, err)
-		}
-		if m.Key != name {
-			continue
+	err = topics.Drain(ctx, sub, func(m topics.Message) error {
+		if m.Key != name || m.Tombstone() {
+			return nil
 		}
 		record := new(TakeOver)
 		if err := json.Unmarshal(m.Payload, record); err != nil {
-			return nil, fmt.Errorf("%s, message %v: %w", topics.Takeover, m.ID, err)
+			return fmt.Errorf("message %v: %w", m.ID, err)
 		}
 		if found = record; record.Released {
 			found = nil
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", topics.Takeover, err)
 	}
+	return found, nil
 }
 
 // Begin writes what it finds, then switches the built-in shedder off. A take-over that was left behind by a process that
@@ -175,44 +176,3 @@ func lookup(m map[string]string, key string) *string {
 func ptr(s string) *string { return &s }
 
 func equal(a, b *string) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
-
-var errCaughtUp = errors.New("caught up")
-
-// nextUntilCaughtUp is the next message, or errCaughtUp when the subscription has delivered all that the topic held.
-func nextUntilCaughtUp(ctx context.Context, sub topics.Subscription) (topics.Message, error) {
-	for {
-		if sub.Status().CaughtUp {
-			// One more look: a message may have arrived between the last Receive and the status.
-			short, cancel := context.WithTimeout(ctx, caughtUpGrace)
-			m, err := sub.Receive(short)
-			cancel()
-			if err == nil {
-				return m, nil
-			}
-			if ctx.Err() != nil {
-				return topics.Message{}, ctx.Err()
-			}
-			if errors.Is(err, context.DeadlineExceeded) {
-				return topics.Message{}, errCaughtUp
-			}
-			return topics.Message{}, err
-		}
-		short, cancel := context.WithTimeout(ctx, caughtUpPoll)
-		m, err := sub.Receive(short)
-		cancel()
-		if err == nil {
-			return m, nil
-		}
-		if ctx.Err() != nil {
-			return topics.Message{}, ctx.Err()
-		}
-		if !errors.Is(err, context.DeadlineExceeded) {
-			return topics.Message{}, err
-		}
-	}
-}
-
-const (
-	caughtUpPoll  = 200 * time.Millisecond
-	caughtUpGrace = 50 * time.Millisecond
-)

@@ -4,10 +4,11 @@ package guard
 
 import (
 	"maps"
-	"strings"
 
 	"github.com/ballast-lb/ballast/cluster"
+	"github.com/ballast-lb/ballast/event"
 	"github.com/ballast-lb/ballast/plan"
+	"github.com/ballast-lb/ballast/policy"
 )
 
 // Limits are the budgets and cool-downs. A limit of 0 is no limit.
@@ -28,12 +29,6 @@ type State struct {
 	Failed  map[string]int64 `json:"failed,omitempty"` // bundle -> Unix ms
 }
 
-// Moves says whether a bundle of a namespace may go to a broker. policy.Set answers it.
-type Moves interface {
-	// MayMove says whether policies let broker serve the namespace; why names the policy when not.
-	MayMove(namespace, broker string) (ok bool, why string)
-}
-
 // The reasons of the guard.
 var (
 	Missing        = plan.Code{ID: "GUARD_MISSING_LOAD_DATA", Template: "no load data of {brokers}"}
@@ -41,8 +36,6 @@ var (
 	SourceChanged  = plan.Code{ID: "GUARD_SOURCE_CHANGED", Template: "{source} does not own the bundle, {owner} does"}
 	InFlight       = plan.Code{ID: "GUARD_IN_FLIGHT", Template: "the bundle is {state}"}
 	NotRegistered  = plan.Code{ID: "GUARD_NOT_REGISTERED", Template: "{broker} is not registered"}
-	SystemBundle   = plan.Code{ID: "GUARD_SYSTEM_BUNDLE", Template: "{namespace} is never moved"}
-	PolicyForbids  = plan.Code{ID: "GUARD_POLICY", Template: "{why}"}
 	CoolDown       = plan.Code{ID: "GUARD_COOL_DOWN", Template: "the bundle moved {age} ms ago, it rests for {limit} ms"}
 	FailedRecently = plan.Code{ID: "GUARD_FAILED_RECENTLY", Template: "a move of the bundle failed {age} ms ago, it rests for {limit} ms"}
 	CycleBudget    = plan.Code{ID: "GUARD_CYCLE_BUDGET", Template: "{limit} bundles per cycle are used up"}
@@ -63,9 +56,9 @@ type Refusal struct {
 	Why      plan.Reason   `json:"why"`
 }
 
-// Check lets through the decisions of a plan that may run now, in their order.
-func Check(snap *cluster.Snapshot, decisions []plan.Decision, moves Moves, st State, lim Limits) Verdict {
-	c := check{snap: snap, moves: moves, st: st, lim: lim, from: map[string]int{}, to: map[string]int{}, seen: map[string]bool{}}
+// Check lets through the decisions of a plan that may run now, in their order. policies is nil for a cluster without any.
+func Check(snap *cluster.Snapshot, decisions []plan.Decision, policies *policy.View, st State, lim Limits) Verdict {
+	c := check{snap: snap, policies: policies, st: st, lim: lim, from: map[string]int{}, to: map[string]int{}, seen: map[string]bool{}}
 	var v Verdict
 	for _, d := range decisions {
 		if why, refused := c.refuse(d); refused {
@@ -80,7 +73,7 @@ func Check(snap *cluster.Snapshot, decisions []plan.Decision, moves Moves, st St
 
 type check struct {
 	snap     *cluster.Snapshot
-	moves    Moves
+	policies *policy.View
 	st       State
 	lim      Limits
 	total    int
@@ -111,9 +104,8 @@ func (c *check) bundle(d plan.Decision) (plan.Reason, bool) {
 	if c.seen[d.Bundle] {
 		return Twice.Because(), true
 	}
-	namespace := namespaceOf(d.Bundle)
-	if system(namespace) {
-		return SystemBundle.Because(plan.S("namespace", namespace)), true
+	if why := policy.Unmanaged(event.NamespaceOf(d.Bundle), nil); !why.IsZero() {
+		return plan.FromPolicy(why), true
 	}
 	i := c.snap.BundleIndex(d.Bundle)
 	if i < 0 || d.Action == plan.Place {
@@ -150,30 +142,27 @@ func (c *check) brokers(d plan.Decision) (plan.Reason, bool) {
 	return pass()
 }
 
-// policy: an admin unload ignores isolation, so it is checked here for every destination.
+// policy: an admin unload ignores isolation, so it is checked here for every move.
 func (c *check) policy(d plan.Decision) (plan.Reason, bool) {
-	if c.moves == nil || d.Action == plan.Split {
+	if c.policies == nil || d.Action == plan.Split {
 		return pass()
+	}
+	placed := policy.Placed{Bundle: d.Bundle, Broker: d.Source}
+	if i := c.snap.BundleIndex(d.Bundle); i >= 0 {
+		placed.NonPersistent = c.snap.Bundles[i].NonPersistent
 	}
 	if d.Destination != "" {
-		if ok, why := c.moves.MayMove(namespaceOf(d.Bundle), d.Destination); !ok {
-			return PolicyForbids.Because(plan.S("why", why)), true
-		}
-		return pass()
+		why := c.policies.Move(placed, d.Destination)
+		return plan.FromPolicy(why), !why.IsZero()
 	}
-	last := "no other broker may serve the namespace"
-	for i := range c.snap.Brokers {
-		id := c.snap.Brokers[i].ID
-		if id == d.Source {
-			continue
-		}
-		ok, why := c.moves.MayMove(namespaceOf(d.Bundle), id)
-		if ok {
-			return pass()
-		}
-		last = why
+	verdict := c.policies.Allowed(event.NamespaceOf(d.Bundle), !placed.NonPersistent)
+	switch {
+	case !verdict.Frozen.IsZero():
+		return plan.FromPolicy(verdict.Frozen), true
+	case !verdict.Others(d.Source):
+		return plan.FromPolicy(policy.NoOtherBroker.Because(policy.S("broker", d.Source), policy.S("namespace", event.NamespaceOf(d.Bundle)))), true
 	}
-	return PolicyForbids.Because(plan.S("why", last)), true
+	return pass()
 }
 
 // rest: what has just moved, or has just failed to, is left alone for a while.
@@ -229,19 +218,6 @@ func (l Limits) Pause(d plan.Decision) int64 {
 		return 0
 	}
 	return d.Topics * 1000 / l.TopicsPerSecond
-}
-
-func namespaceOf(bundle string) string {
-	if i := strings.LastIndexByte(bundle, '/'); i >= 0 {
-		return bundle[:i]
-	}
-	return bundle
-}
-
-// system says whether a namespace belongs to Pulsar itself: its own system namespace, heartbeat or SLA monitoring.
-func system(namespace string) bool {
-	tenant, _, _ := strings.Cut(namespace, "/")
-	return tenant == "pulsar" || tenant == "sla-monitor"
 }
 
 func orNobody(owner string) string {

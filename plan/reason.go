@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/ballast-lb/ballast/policy"
 )
 
 // Code is a stable reason code with the sentence it stands for. In the sentence {name} is replaced by the number of that
@@ -108,4 +110,13 @@ func (n *Number) UnmarshalJSON(b []byte) error {
 		}
 	}
 	return nil
+}
+
+// FromPolicy is a reason of package policy, which cannot import this one.
+func FromPolicy(r policy.Reason) Reason {
+	out := Reason{Code: r.Code, Text: r.Text}
+	for _, n := range r.Numbers {
+		out.Numbers = append(out.Numbers, Number(n))
+	}
+	return out
 }
