@@ -3,56 +3,46 @@ package settings
 import (
 	"fmt"
 	"reflect"
-	"strconv"
-	"strings"
 )
 
 // Defaults returns the settings of a Pulsar 4.2.4 broker with an empty broker.conf.
-func Defaults() *Settings {
+func Defaults() *Settings { return DefaultsOf("4.2.4") }
+
+// DefaultsOf returns the settings of a broker of a Pulsar version with an empty broker.conf. From 5.0.0 on they are those
+// of 5.0.1, before (and for a version that cannot be read) those of 4.2.4.
+func DefaultsOf(version string) *Settings {
 	s := new(Settings)
-	v := reflect.ValueOf(s).Elem()
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		if err := setField(v.Field(i), f.Tag.Get("default")); err != nil {
-			panic(fmt.Sprintf("settings: default of %s: %v", f.Tag.Get("key"), err)) // a fault in this package's own table
-		}
-	}
+	setDefaults(s, pulsarKeys, major(version))
 	return s
 }
 
-// setField parses text into a field of one of the five kinds that Settings has.
-func setField(f reflect.Value, text string) error {
-	switch f.Kind() {
-	case reflect.String:
-		f.SetString(text)
-	case reflect.Bool:
-		b, err := strconv.ParseBool(text)
-		if err != nil {
-			return fmt.Errorf("%q is not true or false", text)
+func setDefaults(into any, keys []Key, major int) {
+	v := reflect.ValueOf(into).Elem()
+	for _, k := range keys {
+		text := k.Default
+		if major >= 5 {
+			text = k.Default5
 		}
-		f.SetBool(b)
-	case reflect.Int64:
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return fmt.Errorf("%q is not a whole number", text)
+		if err := setField(v.Field(k.field), k, text); err != nil {
+			panic(fmt.Sprintf("settings: default of %s: %v", k.Name, err)) // a fault in this package's own table
 		}
-		f.SetInt(n)
-	case reflect.Float64:
-		x, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			return fmt.Errorf("%q is not a number", text)
-		}
-		f.SetFloat(x)
-	case reflect.Slice:
-		var list []string
-		for _, item := range strings.Split(text, ",") {
-			if item = strings.TrimSpace(item); item != "" {
-				list = append(list, item)
-			}
-		}
-		f.Set(reflect.ValueOf(list))
-	default:
-		return fmt.Errorf("kind %s is not supported", f.Kind())
 	}
-	return nil
+}
+
+// BandwidthInWeight is the effective weight of inbound bandwidth: the misspelt alias of the key counts when the well-spelt
+// one has its default 1.0. Pulsar: ServiceConfiguration.getLoadBalancerBandwidthInResourceWeight.
+func (s *Settings) BandwidthInWeight() float64 {
+	return aliased(s.LoadBalancerBandwidthInResourceWeight, s.LoadBalancerBandwithInResourceWeight)
+}
+
+// BandwidthOutWeight is the effective weight of outbound bandwidth, as BandwidthInWeight.
+func (s *Settings) BandwidthOutWeight() float64 {
+	return aliased(s.LoadBalancerBandwidthOutResourceWeight, s.LoadBalancerBandwithOutResourceWeight)
+}
+
+func aliased(weight, misspelt float64) float64 {
+	if weight != 1.0 {
+		return weight
+	}
+	return misspelt
 }

@@ -1,0 +1,67 @@
+package settings
+
+import "time"
+
+// Ballast are Ballast's own keys, described by the same tags as Settings. Durations are written with a unit ("30s", "5m").
+type Ballast struct {
+	// Connection. The names are those of Pulsar's client.conf; brokerServiceURL and adminUrl are read too.
+
+	ServiceURL                    string   `key:"serviceUrl" alias:"brokerServiceUrl" type:"string" default:"pulsar://localhost:6650" group:"Connection" doc:"binary address of the cluster, pulsar:// or pulsar+ssl://; several hosts with commas"`
+	WebServiceURL                 string   `key:"webServiceUrl" alias:"adminUrl" type:"string" default:"http://localhost:8080" group:"Connection" doc:"admin REST address of the cluster, http:// or https://"`
+	ListenerName                  string   `key:"listenerName" type:"string" default:"" group:"Connection" doc:"advertised listener of the brokers to use; empty = the internal one"`
+	BallastBrokerAddresses        []string `key:"ballastBrokerAddresses" type:"list" default:"" group:"Connection" doc:"brokerId=host:port pairs: where to reach the admin REST of brokers whose own address cannot be reached from here"`
+	AuthPlugin                    string   `key:"authPlugin" type:"string" default:"" group:"Connection" doc:"authentication plug-in: a name or a Java class that Pulsar's clients know"`
+	AuthParams                    string   `key:"authParams" type:"string" default:"" secret:"true" group:"Connection" doc:"parameters of the plug-in"`
+	Token                         string   `key:"token" type:"string" default:"" secret:"true" group:"Connection" doc:"token to authenticate with"`
+	TokenFile                     string   `key:"tokenFile" type:"string" default:"" group:"Connection" doc:"file with the token, read again when it changes"`
+	TLSCertFile                   string   `key:"tlsCertFile" alias:"tlsCertificateFilePath" type:"string" default:"" group:"Connection" doc:"client certificate (PEM)"`
+	TLSKeyFile                    string   `key:"tlsKeyFile" alias:"tlsKeyFilePath" type:"string" default:"" group:"Connection" doc:"key of the client certificate (PEM)"`
+	TLSTrustCertsFilePath         string   `key:"tlsTrustCertsFilePath" type:"string" default:"" group:"Connection" doc:"certificates of the authorities to trust (PEM); empty = the system's"`
+	TLSAllowInsecureConnection    bool     `key:"tlsAllowInsecureConnection" type:"boolean" default:"false" group:"Connection" doc:"accept any certificate"`
+	TLSEnableHostnameVerification bool     `key:"tlsEnableHostnameVerification" type:"boolean" default:"false" group:"Connection" doc:"check that the certificate names the host"`
+	IssuerEndpoint                string   `key:"issuerEndpoint" type:"string" default:"" group:"Connection" doc:"OAuth 2.0: issuer"`
+	ClientID                      string   `key:"clientId" type:"string" default:"" group:"Connection" doc:"OAuth 2.0: client id"`
+	Audience                      string   `key:"audience" type:"string" default:"" group:"Connection" doc:"OAuth 2.0: audience"`
+	Scope                         string   `key:"scope" type:"string" default:"" group:"Connection" doc:"OAuth 2.0: scope"`
+	KeyFile                       string   `key:"keyFile" type:"string" default:"" group:"Connection" doc:"OAuth 2.0: file with the client's key"`
+
+	// Running.
+
+	BallastMode          string        `key:"ballastMode" type:"string" default:"advise" oneof:"observe|advise|govern" group:"Running" doc:"observe: watch and compare; advise: plan and explain, change nothing; govern: plan and act"`
+	BallastTakeOver      bool          `key:"ballastTakeOver" type:"boolean" default:"false" group:"Running" doc:"govern: switch the built-in shedder off while Ballast acts, and put everything back afterwards"`
+	BallastCycleInterval time.Duration `key:"ballastCycleInterval" type:"duration" default:"1m" range:"1s.." group:"Running" doc:"pause between cycles"`
+	BallastRepairs       []string      `key:"ballastRepairs" type:"list" default:"" group:"Running" doc:"faults of Pulsar's strategies to repair, by name"`
+
+	// Limits on what is moved.
+
+	BallastMaxBundlesPerCycle int64         `key:"ballastMaxBundlesPerCycle" type:"int" default:"10" unit:"bundles" range:"0.." group:"Limits" doc:"most bundles that one cycle moves"`
+	BallastMaxTopicsPerSecond float64       `key:"ballastMaxTopicsPerSecond" type:"double" default:"500" unit:"topics/s" range:"0.." group:"Limits" doc:"most topics moved per second, on average over a cycle; 0 = no limit"`
+	BallastBundleCoolDown     time.Duration `key:"ballastBundleCoolDown" type:"duration" default:"10m" range:"0s.." group:"Limits" doc:"a bundle is not moved again within this time"`
+	BallastBrokerCoolDown     time.Duration `key:"ballastBrokerCoolDown" type:"duration" default:"2m" range:"0s.." group:"Limits" doc:"a broker is neither source nor destination again within this time after a move"`
+	BallastUnloadTimeout      time.Duration `key:"ballastUnloadTimeout" type:"duration" default:"70s" range:"1s.." group:"Limits" doc:"limit of one unload request"`
+	BallastVerifyTimeout      time.Duration `key:"ballastVerifyTimeout" type:"duration" default:"30s" range:"1s.." group:"Limits" doc:"how long to wait for a moved bundle to show up at its new owner"`
+
+	// Load.
+
+	BallastLoadSource            string        `key:"ballastLoadSource" type:"string" default:"published" oneof:"published|derived" group:"Load" doc:"published: the averages in the brokers' own events; derived: Ballast's own, from the raw usage in the events"`
+	BallastLoadHalfLife          time.Duration `key:"ballastLoadHalfLife" type:"duration" default:"5m" range:"0s.." group:"Load" doc:"derived load: after this time an old value counts half; 0s = the latest value alone"`
+	BallastCPUWeight             float64       `key:"ballastCPUWeight" type:"double" default:"1.0" range:"0.." group:"Load" doc:"derived load: weight of CPU usage"`
+	BallastMemoryWeight          float64       `key:"ballastMemoryWeight" type:"double" default:"0" range:"0.." group:"Load" doc:"derived load: weight of heap usage"`
+	BallastDirectMemoryWeight    float64       `key:"ballastDirectMemoryWeight" type:"double" default:"0" range:"0.." group:"Load" doc:"derived load: weight of direct memory usage"`
+	BallastBandwidthInWeight     float64       `key:"ballastBandwidthInWeight" type:"double" default:"1.0" range:"0.." group:"Load" doc:"derived load: weight of inbound bandwidth usage"`
+	BallastBandwidthOutWeight    float64       `key:"ballastBandwidthOutWeight" type:"double" default:"1.0" range:"0.." group:"Load" doc:"derived load: weight of outbound bandwidth usage"`
+	BallastCapacityOverridesFile string        `key:"ballastCapacityOverridesFile" type:"string" default:"" group:"Load" doc:"file with limits per broker that count instead of the reported ones"`
+
+	// Sight.
+
+	BallastHTTPListenAddress string `key:"ballastHttpListenAddress" type:"string" default:"127.0.0.1:8484" group:"Sight" doc:"where metrics and the HTTP API are served; empty = nowhere"`
+	BallastLogLevel          string `key:"ballastLogLevel" type:"string" default:"info" oneof:"debug|info|warn|error" group:"Sight" doc:"least level that is logged"`
+	BallastLogFormat         string `key:"ballastLogFormat" type:"string" default:"text" oneof:"text|json" group:"Sight" doc:"form of log lines"`
+}
+
+// DefaultBallast returns the defaults of Ballast's own keys.
+func DefaultBallast() *Ballast {
+	b := new(Ballast)
+	setDefaults(b, ballastKeys, 0)
+	return b
+}
