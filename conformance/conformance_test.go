@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -30,6 +31,27 @@ func TestVectors(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestMoreVectors takes the decisions in the files that BALLAST_VECTORS names (a pattern) as the version that
+// BALLAST_VECTORS_PULSAR names, 4.2.4 by default: for vectors of other seeds.
+func TestMoreVectors(t *testing.T) {
+	pattern := os.Getenv("BALLAST_VECTORS")
+	if pattern == "" {
+		t.Skip("BALLAST_VECTORS is not set")
+	}
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no vectors match %s: %v", pattern, err)
+	}
+	report, err := RunFiles(files, os.Getenv("BALLAST_VECTORS_PULSAR"))
+	if err != nil {
+		t.Error(err)
+	}
+	if !report.OK() {
+		t.Error("decisions differ")
+	}
+	t.Logf("Pulsar %s:\n%s", report.Pulsar, report)
 }
 
 // TestUnchanged5 takes the 4.2.4 decisions of the kinds that 5.0.1 was not recorded for as 5.0.1: they are the same.

@@ -15,7 +15,7 @@ func Decode[T any, P interface {
 }](payload []byte) (T, error) {
 	var v T
 	r := reader{data: payload}
-	if r.peek() == 0 || r.null() {
+	if r.space(); r.pos == len(payload) || r.null() {
 		r.pos = 0
 		r.fail("an object")
 		return v, r.finish(documentName(v))
@@ -46,7 +46,7 @@ func (u *ResourceUsage) UnmarshalJSON(document []byte) error {
 
 // MarshalJSON encodes as Pulsar does.
 func (u ResourceUsage) MarshalJSON() ([]byte, error) {
-	var w writer
+	w := newWriter()
 	w.usage(u)
 	return w.out, nil
 }
@@ -62,7 +62,7 @@ func (u *SystemResourceUsage) UnmarshalJSON(document []byte) error {
 
 // MarshalJSON encodes as Pulsar does.
 func (u SystemResourceUsage) MarshalJSON() ([]byte, error) {
-	var w writer
+	w := newWriter()
 	w.systemResourceUsage(&u)
 	return w.out, nil
 }
@@ -78,7 +78,7 @@ func (s *NamespaceBundleStats) UnmarshalJSON(document []byte) error {
 
 // MarshalJSON encodes as Pulsar does.
 func (s NamespaceBundleStats) MarshalJSON() ([]byte, error) {
-	var w writer
+	w := newWriter()
 	w.stats(&s)
 	return w.out, nil
 }
@@ -94,7 +94,7 @@ func (d *BrokerLoadData) UnmarshalJSON(document []byte) error {
 
 // MarshalJSON encodes as Pulsar does.
 func (d BrokerLoadData) MarshalJSON() ([]byte, error) {
-	var w writer
+	w := newWriter()
 	w.brokerLoadData(&d)
 	return w.out, nil
 }
@@ -110,7 +110,7 @@ func (b *BundleLoad) UnmarshalJSON(document []byte) error {
 
 // MarshalJSON encodes as Pulsar does.
 func (b BundleLoad) MarshalJSON() ([]byte, error) {
-	var w writer
+	w := newWriter()
 	w.bundleLoad(&b)
 	return w.out, nil
 }
@@ -126,7 +126,7 @@ func (d *TopBundlesLoadData) UnmarshalJSON(document []byte) error {
 
 // MarshalJSON encodes as Pulsar does.
 func (d TopBundlesLoadData) MarshalJSON() ([]byte, error) {
-	var w writer
+	w := newWriter()
 	w.topBundlesLoadData(&d)
 	return w.out, nil
 }
@@ -145,7 +145,7 @@ func (d ServiceUnitStateData) MarshalJSON() ([]byte, error) {
 	if err := d.Validate(); err != nil {
 		return nil, err
 	}
-	var w writer
+	w := newWriter()
 	w.serviceUnitStateData(&d)
 	return w.out, nil
 }
@@ -161,7 +161,7 @@ func (l *AdvertisedListener) UnmarshalJSON(document []byte) error {
 
 // MarshalJSON encodes as Pulsar does.
 func (l AdvertisedListener) MarshalJSON() ([]byte, error) {
-	var w writer
+	w := newWriter()
 	w.advertisedListener(l)
 	return w.out, nil
 }
@@ -177,7 +177,7 @@ func (d *BrokerLookupData) UnmarshalJSON(document []byte) error {
 
 // MarshalJSON encodes as Pulsar does.
 func (d BrokerLookupData) MarshalJSON() ([]byte, error) {
-	var w writer
+	w := newWriter()
 	w.brokerLookupData(&d)
 	return w.out, nil
 }
@@ -196,7 +196,7 @@ func (d LocalBrokerData) MarshalJSON() ([]byte, error) {
 	if null := d.NullResources.Without(Memory); null != 0 {
 		return nil, fmt.Errorf("LocalBrokerData: %s is null, there is no maxResourceUsage without it", null)
 	}
-	var w writer
+	w := newWriter()
 	w.localBrokerData(&d)
 	return w.out, nil
 }
@@ -212,7 +212,7 @@ func (t *TimeAverageMessageData) UnmarshalJSON(document []byte) error {
 
 // MarshalJSON encodes as Pulsar does.
 func (t TimeAverageMessageData) MarshalJSON() ([]byte, error) {
-	var w writer
+	w := newWriter()
 	w.timeAverage(&t)
 	return w.out, nil
 }
@@ -228,7 +228,7 @@ func (d *BundleData) UnmarshalJSON(document []byte) error {
 
 // MarshalJSON encodes as Pulsar does.
 func (d BundleData) MarshalJSON() ([]byte, error) {
-	var w writer
+	w := newWriter()
 	w.bundleData(&d)
 	return w.out, nil
 }
@@ -244,7 +244,7 @@ func (d *TimeAverageBrokerData) UnmarshalJSON(document []byte) error {
 
 // MarshalJSON encodes as Pulsar does.
 func (d TimeAverageBrokerData) MarshalJSON() ([]byte, error) {
-	var w writer
+	w := newWriter()
 	w.timeAverageBrokerData(&d)
 	return w.out, nil
 }
@@ -260,7 +260,7 @@ func (q *ResourceQuota) UnmarshalJSON(document []byte) error {
 
 // MarshalJSON encodes as Pulsar does.
 func (q ResourceQuota) MarshalJSON() ([]byte, error) {
-	var w writer
+	w := newWriter()
 	w.resourceQuota(&q)
 	return w.out, nil
 }
@@ -276,7 +276,7 @@ func (d *LoadReport) UnmarshalJSON(document []byte) error {
 
 // MarshalJSON encodes as Pulsar does.
 func (d LoadReport) MarshalJSON() ([]byte, error) {
-	var w writer
+	w := newWriter()
 	w.loadReport(&d)
 	return w.out, nil
 }

@@ -11,6 +11,9 @@ type writer struct {
 	comma bool // the next member or element needs a comma before it
 }
 
+// newWriter has room for the documents that travel most, so that they take one allocation.
+func newWriter() *writer { return &writer{out: make([]byte, 0, 640)} }
+
 // open begins an object or array.
 func (w *writer) open(bracket byte) {
 	w.out = append(w.out, bracket)
