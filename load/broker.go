@@ -16,14 +16,8 @@ type Totals struct {
 	Topics           int64
 }
 
-// NewBrokerLoad is the load data of a broker that has not measured anything yet: its usage counts as 100 %, so that
-// nothing is given to a broker before it is known. Pulsar: the constructor of BrokerLoadData.
-func NewBrokerLoad() event.BrokerLoadData {
-	return event.BrokerLoadData{MaxResourceUsage: 1, WeightedMaxEMA: 1}
-}
-
 // UpdateBrokerLoad takes a new measurement into a broker's load data: both averages keep the fraction history of what
-// they were, or start with this measurement when it is the first since NewBrokerLoad. Pulsar: BrokerLoadData.update.
+// they were, or start with this measurement when it is the first since event.NewBrokerLoadData. Pulsar: BrokerLoadData.update.
 func UpdateBrokerLoad(d *event.BrokerLoadData, u event.SystemResourceUsage, t Totals, w Weights, history float64, now int64) {
 	d.CPU, d.Memory, d.DirectMemory = u.CPU, u.Memory, u.DirectMemory
 	d.BandwidthIn, d.BandwidthOut = u.BandwidthIn, u.BandwidthOut
@@ -50,15 +44,15 @@ func average(old, sample, history float64) float64 {
 
 // maxUsage is the largest usage of CPU, direct memory and bandwidth as a fraction; heap memory is left out.
 func maxUsage(u event.SystemResourceUsage) float64 {
-	return Greatest(float64(Percent(u.CPU)), float64(Percent(u.DirectMemory)),
-		float64(Percent(u.BandwidthIn)), float64(Percent(u.BandwidthOut))) / 100
+	return Greatest(float64(u.CPU.PercentUsage()), float64(u.DirectMemory.PercentUsage()),
+		float64(u.BandwidthIn.PercentUsage()), float64(u.BandwidthOut.PercentUsage())) / 100
 }
 
 // WeightedMax is the largest weighted usage of all five resources as a fraction. Pulsar: BrokerLoadData's weighted maximum.
 func WeightedMax(u event.SystemResourceUsage, w Weights) float64 {
-	return Greatest(float64(Percent(u.CPU))*w.CPU, float64(Percent(u.Memory))*w.Memory,
-		float64(Percent(u.DirectMemory))*w.DirectMemory,
-		float64(Percent(u.BandwidthIn))*w.BandwidthIn, float64(Percent(u.BandwidthOut))*w.BandwidthOut) / 100
+	return Greatest(float64(u.CPU.PercentUsage())*w.CPU, float64(u.Memory.PercentUsage())*w.Memory,
+		float64(u.DirectMemory.PercentUsage())*w.DirectMemory,
+		float64(u.BandwidthIn.PercentUsage())*w.BandwidthIn, float64(u.BandwidthOut.PercentUsage())*w.BandwidthOut) / 100
 }
 
 // ReportCause is what made a broker's load data worth publishing.

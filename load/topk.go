@@ -116,7 +116,7 @@ func selectHeaviest(a []event.BundleLoad, k int) {
 		low, high, mid := start, end, start
 		pivot := a[end].Stats
 		for mid <= high {
-			switch c := CompareStats(&pivot, &a[mid].Stats); {
+			switch c := pivot.Compare(a[mid].Stats); {
 			case c < 0:
 				a[low], a[mid] = a[mid], a[low]
 				low++
@@ -138,5 +138,5 @@ func selectHeaviest(a []event.BundleLoad, k int) {
 			start = mid
 		}
 	}
-	slices.SortStableFunc(a[:max(end, 0)], func(x, y event.BundleLoad) int { return CompareStats(&y.Stats, &x.Stats) })
+	slices.SortStableFunc(a[:max(end, 0)], func(x, y event.BundleLoad) int { return y.Stats.Compare(x.Stats) })
 }

@@ -3,49 +3,19 @@
 package load
 
 import (
+	"cmp"
 	"math"
 
-	"github.com/ballast-lb/ballast/event"
 	"github.com/ballast-lb/ballast/settings"
 )
 
-// Percent is the usage in percent of the limit, 0 when the limit is not positive. It is computed in float32 and not
-// clamped. Pulsar: ResourceUsage.percentUsage.
-func Percent(u event.ResourceUsage) float32 {
-	if !(u.Limit > 0) {
-		return 0
-	}
-	return float32(float32(u.Usage)/float32(u.Limit)) * 100
-}
-
-// CompareFree orders two resources by what is left of them: negative when a has less left than b, positive when it has
-// more. NaN counts as greater than everything. Pulsar: ResourceUsage.compareTo.
-func CompareFree(a, b event.ResourceUsage) int {
-	return CompareDouble(a.Limit-a.Usage, b.Limit-b.Usage)
-}
-
 // CompareDouble orders floats as Java's Double.compare: NaN above everything and equal to itself, -0 below 0.
 func CompareDouble(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	x, y := orderedBits(a), orderedBits(b)
-	switch {
-	case x < y:
-		return -1
-	case x > y:
-		return 1
-	}
-	return 0
+	return cmp.Compare(OrderedBits(a), OrderedBits(b))
 }
 
 // OrderedBits maps a float to an integer that sorts as CompareDouble sorts the floats.
-func OrderedBits(f float64) int64 { return orderedBits(f) }
-
-func orderedBits(f float64) int64 {
+func OrderedBits(f float64) int64 {
 	if f != f {
 		f = math.NaN() // all NaNs are one
 	}
