@@ -39,4 +39,8 @@ type Cluster interface {
 	Split(ctx context.Context, bundle, algorithm string, boundaries []string, unload bool) error
 	// EstimateLoad derives load data of a broker from its metrics, for brokers that have published nothing yet.
 	EstimateLoad(ctx context.Context, broker string) (event.BrokerLoadData, []event.BundleLoad, error)
+	// Publishers is how many producers are connected to a topic; 0 when the topic does not exist.
+	Publishers(ctx context.Context, topic string) (int, error)
+	// CreateTopic makes a non-partitioned topic where it does not exist yet, for clusters without automatic creation.
+	CreateTopic(ctx context.Context, topic string) error
 }

@@ -1,0 +1,324 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ballast-lb/ballast/cluster"
+	"github.com/ballast-lb/ballast/event"
+	"github.com/ballast-lb/ballast/ownership"
+	"github.com/ballast-lb/ballast/plan"
+	"github.com/ballast-lb/ballast/settings"
+	"github.com/ballast-lb/ballast/tableview"
+	"github.com/ballast-lb/ballast/topics"
+)
+
+// Why a cycle decides nothing.
+var (
+	NotHeard   = plan.Code{ID: "FROZEN_NOT_HEARD", Template: "not every registered broker was heard: {brokers} missing"}
+	Unusable   = plan.Code{ID: "FROZEN_UNUSABLE_LOAD", Template: "the load data of {broker} cannot be used: {what} is {value}"}
+	NotCaught  = plan.Code{ID: "FROZEN_NOT_CAUGHT_UP", Template: "{topic} has not been read to its end"}
+	Blind      = plan.Code{ID: "FROZEN_BLIND", Template: "{topic} cannot be read since {seconds} s: {error}"}
+	Silent     = plan.Code{ID: "FROZEN_SILENT", Template: "{topic} has been silent for {seconds} s, the limit is {limit} s"}
+	LostEvents = plan.Code{ID: "FROZEN_LOST_EVENTS", Template: "{count} events of {topic} are lost; who owns what is not certain"}
+)
+
+// ViewOptions say how the cluster is looked at.
+type ViewOptions struct {
+	Cluster  Cluster
+	Log      topics.Log
+	Settings *settings.Settings
+	Version  string        // Pulsar version of the cluster
+	Estimate bool          // fill in brokers that were not heard from their metrics, marked as estimated
+	Silence  time.Duration // a load topic silent for longer freezes and is subscribed again
+	Load     LoadSource    // nil = the averages that the brokers publish
+	Logger   *slog.Logger
+}
+
+// LoadSource turns what a broker published into the load that is decided on.
+type LoadSource interface {
+	// Heard folds one published event in.
+	Heard(broker string, d event.BrokerLoadData, at time.Time)
+	// Load is what is decided on for a broker at now; false while nothing is known.
+	Load(broker string, published event.BrokerLoadData, now time.Time) (event.BrokerLoadData, bool)
+}
+
+// Views follow the system topics of an Extensible cluster and make snapshots of what they say.
+type Views struct {
+	o      ViewOptions
+	load   *tableview.View[event.BrokerLoadData]
+	top    *tableview.View[event.TopBundlesLoadData]
+	owners *tableview.View[event.ServiceUnitStateData]
+	feeds  []*feed
+
+	mu       sync.Mutex
+	watchers []func(OwnershipEvent)
+}
+
+// OwnershipEvent is one accepted record of the ownership topic. Old and New are nil when absent.
+type OwnershipEvent struct {
+	Bundle   string
+	Old, New *event.ServiceUnitStateData
+	At       time.Time // by our clock
+	Producer string
+}
+
+type feed struct {
+	topic string
+	apply func(topics.Message)
+	sub   topics.Subscription
+}
+
+// NewViews makes the views; Open subscribes them.
+func NewViews(o ViewOptions) *Views {
+	v := &Views{o: o}
+	v.load = tableview.New(tableview.Options[event.BrokerLoadData]{Decode: event.Decode[event.BrokerLoadData], Logger: o.Logger})
+	v.top = tableview.New(tableview.Options[event.TopBundlesLoadData]{Decode: event.Decode[event.TopBundlesLoadData], Logger: o.Logger})
+	v.owners = tableview.New(tableview.Options[event.ServiceUnitStateData]{Decode: event.Decode[event.ServiceUnitStateData],
+		KeepOld: keepOld, Logger: o.Logger})
+	v.owners.Listen(v.watch)
+	v.feeds = []*feed{
+		{topic: topics.BrokerLoadData, apply: v.applyLoad},
+		{topic: topics.TopBundles, apply: func(m topics.Message) { v.top.Apply(m) }},
+		{topic: topics.ServiceUnitState, apply: func(m topics.Message) { v.owners.Apply(m) }},
+	}
+	return v
+}
+
+func keepOld(_ string, old, next *event.ServiceUnitStateData) bool {
+	return ownership.Resolver{}.Decide(old, next).Keep
+}
+
+func (v *Views) applyLoad(m topics.Message) {
+	change := v.load.Apply(m)
+	if v.o.Load != nil && change.Result == tableview.Put {
+		v.o.Load.Heard(m.Key, change.New.Value, m.Received)
+	}
+}
+
+// Watch calls f with every accepted ownership record from now on, in order.
+func (v *Views) Watch(f func(OwnershipEvent)) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.watchers = append(v.watchers, f)
+}
+
+func (v *Views) watch(c tableview.Change[event.ServiceUnitStateData]) {
+	if c.Result != tableview.Put && c.Result != tableview.Removed {
+		return
+	}
+	e := OwnershipEvent{Bundle: c.Key}
+	if c.Old != nil {
+		e.Old = &c.Old.Value
+	}
+	if c.New != nil {
+		e.New, e.At, e.Producer = &c.New.Value, c.New.Received, c.New.Producer
+	}
+	v.mu.Lock()
+	watchers := slices.Clone(v.watchers)
+	v.mu.Unlock()
+	for _, f := range watchers {
+		f(e)
+	}
+}
+
+// Open subscribes to the three topics. It creates none: a topic that is missing means that the cluster does not run the
+// Extensible load manager.
+func (v *Views) Open(ctx context.Context) error {
+	for _, f := range v.feeds {
+		o := topics.SubscribeOptions{From: topics.Earliest, Existing: true}
+		if f.topic != topics.ServiceUnitState {
+			o.Silence = v.o.Silence
+		}
+		sub, err := v.o.Log.Subscribe(ctx, f.topic, o)
+		if err != nil {
+			return errors.Join(fmt.Errorf("subscribe to %s: %w", f.topic, err), v.Close())
+		}
+		f.sub = sub
+	}
+	return nil
+}
+
+// Close ends the subscriptions.
+func (v *Views) Close() error {
+	var errs []error
+	for _, f := range v.feeds {
+		if f.sub != nil {
+			errs = append(errs, f.sub.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Run feeds the views until ctx ends.
+func (v *Views) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, f := range v.feeds {
+		g.Go(func() error {
+			for {
+				m, err := f.sub.Receive(ctx)
+				if err != nil {
+					return fmt.Errorf("%s: %w", f.topic, err)
+				}
+				f.apply(m)
+			}
+		})
+	}
+	return g.Wait()
+}
+
+// CatchUp feeds the views with what the topics hold now, for callers that drive them one step at a time.
+func (v *Views) CatchUp(ctx context.Context) error {
+	for _, f := range v.feeds {
+		err := topics.Drain(ctx, f.sub, func(m topics.Message) error {
+			f.apply(m)
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.topic, err)
+		}
+	}
+	return nil
+}
+
+// Owner is who owns a bundle by the ownership log.
+func (v *Views) Owner(_ context.Context, bundle string) (Ownership, error) {
+	e, ok := v.owners.Get(bundle)
+	if !ok {
+		return Ownership{Bundle: bundle, State: event.Init}, nil
+	}
+	return owned(bundle, e.Value), nil
+}
+
+// owned is the owner by a record: the destination when owned, the source while it still serves.
+func owned(bundle string, d event.ServiceUnitStateData) Ownership {
+	o := Ownership{Bundle: bundle, State: d.State}
+	switch d.State {
+	case event.Owned:
+		o.Owner = d.DstBroker
+	case event.Releasing, event.Splitting:
+		o.Owner = d.SourceBroker
+	}
+	return o
+}
+
+// Look reads the registry and the policies and makes the snapshot of this moment.
+func (v *Views) Look(ctx context.Context, now time.Time) (*Look, error) {
+	in := Inputs{Now: now.UnixMilli(), Version: v.o.Version, Settings: v.o.Settings}
+	var err error
+	if in.Cluster, err = v.o.Cluster.Name(ctx); err != nil {
+		return nil, err
+	}
+	if in.Brokers, err = v.o.Cluster.Brokers(ctx); err != nil {
+		return nil, fmt.Errorf("read the registry of brokers: %w", err)
+	}
+	if in.Leader, err = v.o.Cluster.Leader(ctx); err != nil {
+		return nil, fmt.Errorf("ask for the leader: %w", err)
+	}
+	if in.Policies, err = v.o.Cluster.Policies(ctx); err != nil {
+		return nil, fmt.Errorf("read the policies: %w", err)
+	}
+	look := &Look{Frozen: v.trouble(now)}
+	in.Load, look.Missing, err = v.loads(ctx, in.Brokers, now, &in)
+	if err != nil {
+		return nil, err
+	}
+	for e := range v.owners.Snapshot().All() {
+		in.Owners = append(in.Owners, owned(e.Key, e.Value))
+	}
+	if len(look.Missing) > 0 {
+		look.Frozen = append(look.Frozen, NotHeard.Because(plan.S("brokers", strings.Join(look.Missing, ", "))))
+	}
+	for _, l := range in.Load {
+		if why, bad := unusable(l); bad {
+			look.Frozen = append(look.Frozen, why)
+		}
+	}
+	look.Snapshot = Assemble(in)
+	return look, nil
+}
+
+// loads collects the load of the registered brokers, estimating what is missing where that is wanted. Load data of a broker
+// that is not registered is left out: only the registry says who is alive.
+func (v *Views) loads(ctx context.Context, brokers []cluster.Broker, now time.Time, in *Inputs) ([]Heard[event.BrokerLoadData], []string, error) {
+	load, top := v.load.Snapshot(), v.top.Snapshot()
+	var out []Heard[event.BrokerLoadData]
+	var missing []string
+	for i := range brokers {
+		id := brokers[i].ID
+		e, ok := load.Get(id)
+		d := e.Value
+		if ok && v.o.Load != nil {
+			d, ok = v.o.Load.Load(id, e.Value, now)
+		}
+		if ok {
+			out = append(out, Heard[event.BrokerLoadData]{Key: id, Value: d, At: e.Received.UnixMilli()})
+			if t, ok := top.Get(id); ok {
+				in.Top = append(in.Top, Heard[event.TopBundlesLoadData]{Key: id, Value: t.Value, At: t.Received.UnixMilli()})
+			}
+			continue
+		}
+		if !v.o.Estimate {
+			missing = append(missing, id)
+			continue
+		}
+		d, bundles, err := v.o.Cluster.EstimateLoad(ctx, id)
+		if err != nil {
+			v.o.Logger.Warn("load cannot be estimated", "broker", id, "error", err)
+			missing = append(missing, id)
+			continue
+		}
+		out = append(out, Heard[event.BrokerLoadData]{Key: id, Value: d, At: now.UnixMilli(), Estimated: true})
+		in.Top = append(in.Top, Heard[event.TopBundlesLoadData]{Key: id, Value: event.TopBundlesLoadData{TopBundlesLoadData: bundles}, At: now.UnixMilli(), Estimated: true})
+	}
+	return out, missing, nil
+}
+
+// unusable says whether a broker's figures are no numbers to decide on. They are unknown then, not 0.
+func unusable(l Heard[event.BrokerLoadData]) (plan.Reason, bool) {
+	for _, f := range []struct {
+		name  string
+		value float64
+	}{{"weightedMaxEMA", l.Value.WeightedMaxEMA}, {"msgThroughputEMA", l.Value.MsgThroughputEMA},
+		{"msgThroughputIn", l.Value.MsgThroughputIn}, {"msgThroughputOut", l.Value.MsgThroughputOut}} {
+		if math.IsNaN(f.value) || math.IsInf(f.value, 0) || f.value < 0 {
+			return Unusable.Because(plan.S("broker", l.Key), plan.S("what", f.name), plan.N("value", f.value)), true
+		}
+	}
+	return plan.Reason{}, false
+}
+
+// trouble is what keeps the topics from being believed.
+func (v *Views) trouble(now time.Time) []plan.Reason {
+	var out []plan.Reason
+	for _, f := range v.feeds {
+		st, topic := f.sub.Status(), plan.S("topic", f.topic)
+		switch {
+		case !st.Connected:
+			out = append(out, Blind.Because(topic, plan.N("seconds", seconds(now, st.BlindSince)), plan.S("error", st.LastError)))
+		case f.topic == topics.ServiceUnitState && !st.CaughtUp:
+			out = append(out, NotCaught.Because(topic))
+		case f.topic == topics.ServiceUnitState && st.Lost > 0:
+			out = append(out, LostEvents.Because(topic, plan.N("count", st.Lost)))
+		case f.topic == topics.BrokerLoadData && v.o.Silence > 0 && !st.LastHeard.IsZero() && now.Sub(st.LastHeard) > v.o.Silence:
+			out = append(out, Silent.Because(topic, plan.N("seconds", seconds(now, st.LastHeard)), plan.N("limit", int64(v.o.Silence.Seconds()))))
+		}
+	}
+	return out
+}
+
+func seconds(now, since time.Time) int64 {
+	if since.IsZero() {
+		return 0
+	}
+	return int64(now.Sub(since).Seconds())
+}
