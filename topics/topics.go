@@ -79,6 +79,7 @@ type SubscribeOptions struct {
 	From      Position
 	Compacted bool          // read the compacted view; persistent topics only
 	Silence   time.Duration // resubscribe after hearing nothing for this long; 0 = never
+	Existing  bool          // ErrNoTopic when the topic does not exist, instead of creating it
 }
 
 // Status is the health of a subscription: what it heard and how long it was blind.
@@ -91,6 +92,9 @@ type Status struct {
 	Tombstones  int64         // delivered tombstones
 	Recovered   int64         // messages fetched over admin REST because the client library dropped them
 	Lost        int64         // messages known to be missing and not recovered
+	Uncertain   int64         // times something may be missing: what followed the last message was deleted before it could be asked for
+	Discarded   int64         // messages of a non-persistent topic that the client library threw away unread (lone tombstones)
+	Skipped     int64         // messages left out because they were larger than what is accepted
 	Resubscribe int64         // how often the subscription was made again
 	Blind       time.Duration // total time without a working subscription since the first one
 	BlindSince  time.Time     // start of the present blindness; zero when connected
@@ -132,6 +136,8 @@ var (
 	ErrClosed = errors.New("closed")
 	// ErrFenced is returned when another exclusive publisher holds the topic, or took it over.
 	ErrFenced = errors.New("another exclusive publisher holds the topic")
+	// ErrNoTopic is returned by Subscribe with Existing when there is no such topic.
+	ErrNoTopic = errors.New("no such topic")
 	// ErrSchemaMismatch is returned when a topic's registered schema is not the one that would be published with.
 	ErrSchemaMismatch = errors.New("the topic's registered schema differs")
 )
