@@ -1,0 +1,162 @@
+package simulate
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/ballast-lb/ballast/plan"
+)
+
+// Scenario is a cluster and what happens to it.
+type Scenario struct {
+	Name     string
+	Shows    string // what one sees in it, in a sentence
+	Config   Config // its Manager is replaced by the one that runs
+	Settle   time.Duration
+	Duration time.Duration // after Settle
+	Changes  []Change
+	Measure  Measure
+	Every    time.Duration // between samples; 0 = 5 s
+}
+
+// Change happens to the cluster at a time after Settle.
+type Change struct {
+	After time.Duration
+	What  string
+	Do    func(*Cluster) error
+}
+
+// note is a change that was made.
+type note struct {
+	after time.Duration
+	what  string
+}
+
+func (n note) String() string { return clock(n.after) + " " + n.what }
+
+// Run is a scenario under way.
+type Run struct {
+	Scenario Scenario
+	Cluster  *Cluster
+	Samples  []Sample
+	notes    []note
+	before   gaps
+	err      error
+}
+
+// Start makes the scenario's cluster with a load manager of its own, nil for none, and plans everything that will happen as
+// time passes in the cluster, whoever advances it. Nothing is shed and nothing is measured before Settle has passed.
+func (s Scenario) Start(m plan.Manager) (*Run, error) {
+	cfg := s.Config
+	cfg.Manager = m
+	c, err := New(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("scenario %s: %w", s.Name, err)
+	}
+	r := &Run{Scenario: s, Cluster: c}
+	c.Hold(true)
+	c.after(s.Settle, func() {
+		c.Hold(false)
+		r.before, c.gaps.longest = c.gaps, 0
+		every := s.Every
+		if every <= 0 {
+			every = 5 * time.Second
+		}
+		c.every(0, every, func() bool {
+			r.Samples = append(r.Samples, c.Sample(s.Measure))
+			return true
+		})
+	})
+	for _, change := range s.Changes {
+		c.after(s.Settle+change.After, func() {
+			r.notes = append(r.notes, note{change.After, change.What})
+			if err := change.Do(c); err != nil && r.err == nil {
+				r.err = fmt.Errorf("scenario %s, %s at %v: %w", s.Name, change.What, change.After, err)
+			}
+		})
+	}
+	return r, nil
+}
+
+// Run runs the scenario to its end with a load manager, nil for none.
+func (s Scenario) Run(m plan.Manager) (*Run, error) {
+	r, err := s.Start(m)
+	if err != nil {
+		return nil, err
+	}
+	r.Cluster.Run(s.Settle + s.Duration)
+	return r, r.err
+}
+
+// Err is the first change that could not be made.
+func (r *Run) Err() error { return r.err }
+
+// Scoreboard is the account so far.
+func (r *Run) Scoreboard() Scoreboard { return r.Cluster.account(r.Samples, r.before) }
+
+// Loads is one line of loads: of each broker as a fraction of the mean, "-" for one that is not there.
+func (r *Run) Loads(s Sample) string {
+	sum, n := 0.0, 0
+	for _, l := range s.Loads {
+		if !math.IsNaN(l) {
+			sum, n = sum+l, n+1
+		}
+	}
+	var out []string
+	for i, l := range s.Loads {
+		text := "-"
+		if !math.IsNaN(l) && sum > 0 {
+			text = fmt.Sprintf("%.2f", l*float64(n)/sum)
+		}
+		out = append(out, short(r.Cluster.brokers[i].ID)+" "+text)
+	}
+	return strings.Join(out, "  ")
+}
+
+// Log is what the cluster's own balancer decided, what happened, and the loads after it, one line each.
+func (r *Run) Log() string {
+	c, s := r.Cluster, r.Scenario
+	begin := c.cfg.Start + s.Settle.Milliseconds()
+	var b strings.Builder
+	notes := r.notes
+	for _, l := range c.log {
+		at := time.Duration(l.At-begin) * time.Millisecond
+		for len(notes) > 0 && notes[0].after <= at {
+			fmt.Fprintln(&b, notes[0])
+			notes = notes[1:]
+		}
+		fmt.Fprintf(&b, "%s %s: %s%s\n", clock(at), l.Plan.Strategy, l.Plan.Outcome.Code, pairs(l.Plan))
+	}
+	for _, n := range notes {
+		fmt.Fprintln(&b, n)
+	}
+	return b.String()
+}
+
+// pairs sums a plan up: how many bundles go from where to where.
+func pairs(p plan.Plan) string {
+	type pair struct{ from, to string }
+	var order []pair
+	count, bytes := map[pair]int{}, map[pair]float64{}
+	for _, d := range p.Decisions {
+		k := pair{short(d.Source), short(d.Destination)}
+		if count[k] == 0 {
+			order = append(order, k)
+		}
+		count[k]++
+		bytes[k] += d.Throughput
+	}
+	var b strings.Builder
+	for _, k := range order {
+		fmt.Fprintf(&b, "; %s>%s %d bundles %.0f kB/s", k.from, k.to, count[k], bytes[k]/1000)
+	}
+	return b.String()
+}
+
+// short is the host part of a broker id.
+func short(id string) string {
+	host, _, _ := strings.Cut(id, ":")
+	return host
+}
