@@ -15,6 +15,7 @@ import (
 
 	"github.com/ballast-lb/ballast/cluster"
 	"github.com/ballast-lb/ballast/event"
+	"github.com/ballast-lb/ballast/load"
 	"github.com/ballast-lb/ballast/ownership"
 	"github.com/ballast-lb/ballast/plan"
 	"github.com/ballast-lb/ballast/settings"
@@ -38,18 +39,11 @@ type ViewOptions struct {
 	Log      topics.Log
 	Settings *settings.Settings
 	Version  string        // Pulsar version of the cluster
+	Stepwise bool          // Look and Owner read the topics themselves; nobody calls Run. For simulated time.
 	Estimate bool          // fill in brokers that were not heard from their metrics, marked as estimated
 	Silence  time.Duration // a load topic silent for longer freezes and is subscribed again
-	Load     LoadSource    // nil = the averages that the brokers publish
+	Derived  *load.Derived // decide on averages of our own; nil = on those that the brokers publish
 	Logger   *slog.Logger
-}
-
-// LoadSource turns what a broker published into the load that is decided on.
-type LoadSource interface {
-	// Heard folds one published event in.
-	Heard(broker string, d event.BrokerLoadData, at time.Time)
-	// Load is what is decided on for a broker at now; false while nothing is known.
-	Load(broker string, published event.BrokerLoadData, now time.Time) (event.BrokerLoadData, bool)
 }
 
 // Views follow the system topics of an Extensible cluster and make snapshots of what they say.
@@ -60,7 +54,7 @@ type Views struct {
 	owners *tableview.View[event.ServiceUnitStateData]
 	feeds  []*feed
 
-	mu       sync.Mutex
+	mu       sync.Mutex // guards o.Derived and what follows
 	watchers []func(OwnershipEvent)
 }
 
@@ -100,8 +94,14 @@ func keepOld(_ string, old, next *event.ServiceUnitStateData) bool {
 
 func (v *Views) applyLoad(m topics.Message) {
 	change := v.load.Apply(m)
-	if v.o.Load != nil && change.Result == tableview.Put {
-		v.o.Load.Heard(m.Key, change.New.Value, m.Received)
+	if v.o.Derived == nil || change.Result != tableview.Put {
+		return
+	}
+	v.mu.Lock()
+	notes := v.o.Derived.Hear(m.Key, &change.New.Value, m.Received.UnixMilli())
+	v.mu.Unlock()
+	for _, n := range notes {
+		v.o.Logger.Warn("load report", "broker", m.Key, "note", n.Kind, "resource", n.Resource, "usage", n.Usage, "limit", n.Limit, "before", n.Before)
 	}
 }
 
@@ -179,19 +179,40 @@ func (v *Views) Run(ctx context.Context) error {
 // CatchUp feeds the views with what the topics hold now, for callers that drive them one step at a time.
 func (v *Views) CatchUp(ctx context.Context) error {
 	for _, f := range v.feeds {
-		err := topics.Drain(ctx, f.sub, func(m topics.Message) error {
-			f.apply(m)
-			return nil
-		})
-		if err != nil {
+		if err := f.catchUp(ctx); err != nil {
 			return fmt.Errorf("%s: %w", f.topic, err)
 		}
 	}
 	return nil
 }
 
+// catchUp drains the feed. The in-memory log answers at once whether there is more; a real one is asked with patience.
+func (f *feed) catchUp(ctx context.Context) error {
+	quick, ok := f.sub.(interface {
+		TryReceive() (topics.Message, bool, error)
+	})
+	if !ok {
+		return topics.Drain(ctx, f.sub, func(m topics.Message) error {
+			f.apply(m)
+			return nil
+		})
+	}
+	for {
+		m, more, err := quick.TryReceive()
+		if err != nil || !more {
+			return err
+		}
+		f.apply(m)
+	}
+}
+
 // Owner is who owns a bundle by the ownership log.
-func (v *Views) Owner(_ context.Context, bundle string) (Ownership, error) {
+func (v *Views) Owner(ctx context.Context, bundle string) (Ownership, error) {
+	if v.o.Stepwise {
+		if err := v.CatchUp(ctx); err != nil {
+			return Ownership{}, err
+		}
+	}
 	e, ok := v.owners.Get(bundle)
 	if !ok {
 		return Ownership{Bundle: bundle, State: event.Init}, nil
@@ -213,6 +234,11 @@ func owned(bundle string, d event.ServiceUnitStateData) Ownership {
 
 // Look reads the registry and the policies and makes the snapshot of this moment.
 func (v *Views) Look(ctx context.Context, now time.Time) (*Look, error) {
+	if v.o.Stepwise {
+		if err := v.CatchUp(ctx); err != nil {
+			return nil, err
+		}
+	}
 	in := Inputs{Now: now.UnixMilli(), Version: v.o.Version, Settings: v.o.Settings}
 	var err error
 	if in.Cluster, err = v.o.Cluster.Name(ctx); err != nil {
@@ -250,15 +276,17 @@ func (v *Views) Look(ctx context.Context, now time.Time) (*Look, error) {
 // loads collects the load of the registered brokers, estimating what is missing where that is wanted. Load data of a broker
 // that is not registered is left out: only the registry says who is alive.
 func (v *Views) loads(ctx context.Context, brokers []cluster.Broker, now time.Time, in *Inputs) ([]Heard[event.BrokerLoadData], []string, error) {
-	load, top := v.load.Snapshot(), v.top.Snapshot()
+	reports, top := v.load.Snapshot(), v.top.Snapshot()
 	var out []Heard[event.BrokerLoadData]
 	var missing []string
 	for i := range brokers {
 		id := brokers[i].ID
-		e, ok := load.Get(id)
+		e, ok := reports.Get(id)
 		d := e.Value
-		if ok && v.o.Load != nil {
-			d, ok = v.o.Load.Load(id, e.Value, now)
+		if ok && v.o.Derived != nil {
+			v.mu.Lock()
+			d, ok = v.o.Derived.At(id, &e.Value, now.UnixMilli())
+			v.mu.Unlock()
 		}
 		if ok {
 			out = append(out, Heard[event.BrokerLoadData]{Key: id, Value: d, At: e.Received.UnixMilli()})

@@ -2,55 +2,21 @@ package plan
 
 import (
 	"encoding/json"
-	"fmt"
-	"math"
+
+	"github.com/ballast-lb/ballast/internal/jsonfloat"
 )
-
-// number is a float64 that JSON can hold whatever its value: non-finite ones are the strings "NaN", "Infinity", "-Infinity".
-type number float64
-
-func (n number) MarshalJSON() ([]byte, error) {
-	switch x := float64(n); {
-	case math.IsNaN(x):
-		return []byte(`"NaN"`), nil
-	case math.IsInf(x, 1):
-		return []byte(`"Infinity"`), nil
-	case math.IsInf(x, -1):
-		return []byte(`"-Infinity"`), nil
-	default:
-		return json.Marshal(x)
-	}
-}
-
-func (n *number) UnmarshalJSON(b []byte) error {
-	switch string(b) {
-	case `"NaN"`:
-		*n = number(math.NaN())
-	case `"Infinity"`:
-		*n = number(math.Inf(1))
-	case `"-Infinity"`:
-		*n = number(math.Inf(-1))
-	default:
-		var x float64
-		if err := json.Unmarshal(b, &x); err != nil {
-			return fmt.Errorf("%s is not a number", b)
-		}
-		*n = number(x)
-	}
-	return nil
-}
 
 type plainDecision Decision
 
 type decisionJSON struct {
 	plainDecision
-	Throughput number `json:"throughput"`
-	MsgRate    number `json:"msgRate"`
+	Throughput jsonfloat.Float `json:"throughput"`
+	MsgRate    jsonfloat.Float `json:"msgRate"`
 }
 
 // MarshalJSON writes the decision; rates that are no finite numbers become strings.
 func (d Decision) MarshalJSON() ([]byte, error) {
-	return json.Marshal(decisionJSON{plainDecision(d), number(d.Throughput), number(d.MsgRate)})
+	return json.Marshal(decisionJSON{plainDecision(d), jsonfloat.Float(d.Throughput), jsonfloat.Float(d.MsgRate)})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
@@ -68,13 +34,13 @@ type plainPlan Plan
 
 type planJSON struct {
 	plainPlan
-	LoadAvg number `json:"loadAvg"`
-	LoadStd number `json:"loadStd"`
+	LoadAvg jsonfloat.Float `json:"loadAvg"`
+	LoadStd jsonfloat.Float `json:"loadStd"`
 }
 
 // MarshalJSON writes the plan; the standard deviation of loads can be no number.
 func (p Plan) MarshalJSON() ([]byte, error) {
-	return json.Marshal(planJSON{plainPlan(p), number(p.LoadAvg), number(p.LoadStd)})
+	return json.Marshal(planJSON{plainPlan(p), jsonfloat.Float(p.LoadAvg), jsonfloat.Float(p.LoadStd)})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes.
