@@ -30,7 +30,8 @@ var modularKinds = map[string]Check{
 	"uniform_shedder":   checkShedder(modular.UniformLoadShedder{}, nil),
 	"avg_shedder":       checkShedder(modular.AvgShedder{}, avgState),
 
-	"bundle_splitter": checkBundleSplitter,
+	"bundle_splitter":        checkBundleSplitter,
+	"filter_version_modular": checkModularVersionFilter,
 }
 
 // vectorBroker is a Modular broker's data in a vector.

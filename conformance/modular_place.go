@@ -288,3 +288,26 @@ func named(ids []string) []vectorBroker {
 	}
 	return out
 }
+
+func checkModularVersionFilter(l Line, pulsar string) string {
+	var in struct {
+		Brokers    []vectorBroker `json:"brokers"`
+		Candidates []string       `json:"candidates"`
+	}
+	if diff := decode(l, &in); diff != "" {
+		return diff
+	}
+	conf, err := l.Settings()
+	if err != nil {
+		return err.Error()
+	}
+	snap := withCandidates(modularSnapshot(in.Brokers, nil, conf, pulsar), in.Candidates)
+	left, err := modular.LatestVersion(snap, indexes(snap, in.Candidates))
+	if (err != nil) != thrown(l) {
+		return Diff(l.Output, map[string]any{"left": ids(snap, left), "error": fmt.Sprint(err)}, remarks)
+	}
+	if err != nil {
+		return ""
+	}
+	return Diff(l.Output, map[string]any{"left": ids(snap, left)}, remarks)
+}

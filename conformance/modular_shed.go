@@ -201,7 +201,7 @@ func checkBundleSplitter(l Line, pulsar string) string {
 		return err.Error()
 	}
 	snap := modularSnapshot(in.Brokers, in.Bundles, conf, pulsar)
-	splits := modular.BundlesToSplit(snap, modular.Options{}, func(namespace string) (int, bool) {
+	splits, _ := modular.BundlesToSplit(snap, modular.Options{}, func(namespace string) (int, bool) {
 		n, ok := in.BundleCounts[namespace]
 		return n, ok && n >= 0
 	}, nil)

@@ -71,9 +71,8 @@ type pair struct{ low, high int }
 // avgRun is one run.
 type avgRun struct {
 	*shedding
-	options Options
-	byName  bool
-	score   []float64
+	byName bool
+	score  []float64
 	// gap limits and hits needed
 	lowGap, highGap, lowHits, highHits int64
 }
@@ -83,7 +82,7 @@ func (a AvgShedder) Shed(snap *cluster.Snapshot, state plan.State, trace *plan.T
 	st := stateOf(state).next()
 	c := snap.Settings
 	r := avgRun{
-		shedding: newShedding("AvgShedder", snap, st, trace), options: a.Options, byName: a.byName(snap),
+		shedding: newShedding("AvgShedder", snap, st, a.Options, trace), byName: a.byName(snap),
 		score:  weightedUsage(snap),
 		lowGap: c.LoadBalancerAvgShedderLowThreshold, highGap: c.LoadBalancerAvgShedderHighThreshold,
 		lowHits: c.LoadBalancerAvgShedderHitCountLowThreshold, highHits: c.LoadBalancerAvgShedderHitCountHighThreshold,

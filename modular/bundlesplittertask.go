@@ -10,6 +10,8 @@ import (
 var (
 	// TooFewTopics: a bundle with one topic or none cannot be helped by a split.
 	TooFewTopics = plan.Code{ID: "TOO_FEW_TOPICS", Template: "{topics} topics, a split needs 2"}
+	// HotTopic: the one topic of the bundle is above a limit by itself.
+	HotTopic = plan.Code{ID: "HOT_SINGLE_TOPIC", Template: "one topic with {rate} msg/s, {throughput} bytes/s and {sessions} sessions is above a limit: a split cannot help, more partitions can"}
 	// NotHot: the bundle is below all limits.
 	NotHot = plan.Code{ID: "BELOW_SPLIT_LIMITS", Template: "{topics} topics (limit {maxTopics}), {sessions} sessions (limit {maxSessions}), {rate} msg/s (limit {maxRate}), {throughput} bytes/s (limit {maxThroughput})"}
 	// NamespaceFull: the namespace has as many bundles as it may have.
@@ -32,15 +34,14 @@ type ToSplit struct {
 
 // BundlesToSplit chooses the bundles that are above one of the loadBalancerNamespaceBundleMax... limits, as long as their
 // namespaces stay within loadBalancerNamespaceMaximumBundles. bundleCount is the number of bundles of a namespace and
-// whether it is known. Pulsar: BundleSplitterTask.
-func BundlesToSplit(snap *cluster.Snapshot, o Options, bundleCount func(namespace string) (int, bool), trace *plan.Trace) []ToSplit {
+// whether it is known. hot is how many reported bundles are above a limit. Pulsar: BundleSplitterTask.
+func BundlesToSplit(snap *cluster.Snapshot, o Options, bundleCount func(namespace string) (int, bool), trace *plan.Trace) (chosen []ToSplit, hot int) {
 	c := snap.Settings
 	limits := splitLimits{
 		topics: c.LoadBalancerNamespaceBundleMaxTopics, sessions: c.LoadBalancerNamespaceBundleMaxSessions,
 		rate:       float64(c.LoadBalancerNamespaceBundleMaxMsgRate),
 		throughput: bandwidthLimit(c.LoadBalancerNamespaceBundleMaxBandwidthMbytes, o.WideBandwidthLimit),
 	}
-	var chosen []ToSplit
 	place := make(map[string]int)
 	planned := make(map[string]int)
 	for i := range snap.Brokers {
@@ -50,11 +51,12 @@ func BundlesToSplit(snap *cluster.Snapshot, o Options, bundleCount func(namespac
 		}
 		for k := range b.Local.LastStats {
 			name, stats := b.Local.LastStats[k].Bundle, &b.Local.LastStats[k].Stats
-			why, hot := limits.judge(stats, historyOf(snap, b, k, name), trace != nil)
-			if !hot {
+			why, isHot := limits.judge(stats, historyOf(snap, b, k, name), trace != nil)
+			if !isHot {
 				notSplit(trace, name, b.ID, why)
 				continue
 			}
+			hot++
 			ns := namespaceOf(name)
 			n, known := bundleCount(ns)
 			switch {
@@ -75,7 +77,7 @@ func BundlesToSplit(snap *cluster.Snapshot, o Options, bundleCount func(namespac
 			chosen = append(chosen, ToSplit{Bundle: name, Broker: b.ID, Why: why})
 		}
 	}
-	return chosen
+	return chosen, hot
 }
 
 // notSplit records that a bundle is not split.
@@ -111,17 +113,14 @@ type splitLimits struct {
 
 // judge says whether a bundle is hot and why; why it is not only if asked.
 func (l *splitLimits) judge(s *event.NamespaceBundleStats, d *event.BundleData, explain bool) (plan.Reason, bool) {
-	if s.Topics < 2 {
-		if !explain {
-			return plan.Reason{}, false
-		}
-		return TooFewTopics.Because(plan.N("topics", s.Topics)), false
-	}
 	rate, throughput := 0.0, 0.0
 	if d != nil {
 		rate, throughput = d.LongTermData.TotalMsgRate(), d.LongTermData.TotalMsgThroughput()
 	}
 	sessions := s.ConsumerCount + s.ProducerCount
+	if s.Topics < 2 {
+		return l.tooFewTopics(s.Topics, sessions, rate, throughput, explain), false
+	}
 	switch {
 	case s.Topics > l.topics:
 		return SplitTopics.Because(plan.N("topics", s.Topics), plan.N("limit", l.topics)), true
@@ -137,4 +136,15 @@ func (l *splitLimits) judge(s *event.NamespaceBundleStats, d *event.BundleData, 
 	}
 	return NotHot.Because(plan.N("topics", s.Topics), plan.N("maxTopics", l.topics), plan.N("sessions", sessions), plan.N("maxSessions", l.sessions),
 		plan.N("rate", rate), plan.N("maxRate", l.rate), plan.N("throughput", throughput), plan.N("maxThroughput", l.throughput)), false
+}
+
+// tooFewTopics is why a bundle that has less than two topics is not split.
+func (l *splitLimits) tooFewTopics(topics int64, sessions int32, rate, throughput float64, explain bool) plan.Reason {
+	switch {
+	case !explain:
+		return plan.Reason{}
+	case topics == 1 && (rate > l.rate || throughput > l.throughput || l.sessions > 0 && int64(sessions) > l.sessions):
+		return HotTopic.Because(plan.N("rate", rate), plan.N("throughput", throughput), plan.N("sessions", sessions))
+	}
+	return TooFewTopics.Because(plan.N("topics", topics))
 }

@@ -52,4 +52,8 @@ type Options struct {
 	// NeedReceiver drops a proposal when every broker that could take the bundle is above the overload threshold. Fault: in a
 	// saturated cluster Pulsar moves bundles among overloaded brokers for ever.
 	NeedReceiver bool
+	// SelectMovable lets the shedders select only bundles that may leave: not of excluded namespaces, allowed on another broker,
+	// not held by anti-affinity. Fault: in Pulsar these are selected, counted as load that leaves, and then left where they are,
+	// so a broker whose heaviest bundles may not leave is never relieved.
+	SelectMovable bool
 }

@@ -8,7 +8,7 @@ import (
 // OverloadShedder sheds from every broker whose weighted maximum usage reaches
 // loadBalancerBrokerOverloadedThresholdPercentage, enough to get 5 points below it if load follows throughput.
 // Pulsar: OverloadShedder. It has no memory.
-type OverloadShedder struct{}
+type OverloadShedder struct{ Options Options }
 
 var (
 	// BelowOverload: the broker is not overloaded.
@@ -20,9 +20,9 @@ var (
 )
 
 // Shed implements plan.Shedder.
-func (OverloadShedder) Shed(snap *cluster.Snapshot, state plan.State, trace *plan.Trace) (plan.Plan, plan.State) {
-	st := stateOf(state)
-	s := newShedding("OverloadShedder", snap, st, trace)
+func (o OverloadShedder) Shed(snap *cluster.Snapshot, state plan.State, trace *plan.Trace) (plan.Plan, plan.State) {
+	st := stateOf(state).next()
+	s := newShedding("OverloadShedder", snap, st, o.Options, trace)
 	threshold := float64(snap.Settings.LoadBalancerBrokerOverloadedThresholdPercentage) / 100
 	usage := weightedUsage(snap)
 	for i := range snap.Brokers {

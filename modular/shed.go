@@ -79,13 +79,14 @@ type shedding struct {
 	snap    *cluster.Snapshot
 	st      *State
 	trace   *plan.Trace
+	options Options
 	plan    plan.Plan
 	buf     []weighed
 	brokers int // brokers with selected bundles
 }
 
-func newShedding(strategy string, snap *cluster.Snapshot, st *State, trace *plan.Trace) *shedding {
-	return &shedding{snap: snap, st: st, trace: trace, plan: plan.Plan{Strategy: strategy, At: snap.Now}}
+func newShedding(strategy string, snap *cluster.Snapshot, st *State, o Options, trace *plan.Trace) *shedding {
+	return &shedding{snap: snap, st: st, options: o, trace: trace, plan: plan.Plan{Strategy: strategy, At: snap.Now}}
 }
 
 // heaviestFirst is the bundles of a broker that may be shed, by short-term value, descending; of equal values the first in
@@ -99,6 +100,12 @@ func (s *shedding) heaviestFirst(broker int, m measure) []weighed {
 		if bundle.Data == nil || recent || load.IsBrokerNamespace(bundle.Namespace) {
 			s.leaveOut(b.ID, bundle, recent, at)
 			continue
+		}
+		if s.options.SelectMovable {
+			if why, ok := s.movable(b.ID, bundle); !ok {
+				s.trace.Skip(bundle.Name, b.ID, "", why)
+				continue
+			}
 		}
 		v := m.of(&bundle.Data.ShortTermData)
 		list = append(list, weighed{bundle: i, order: load.OrderedBits(v), value: v})
@@ -114,6 +121,15 @@ func (s *shedding) heaviestFirst(broker int, m measure) []weighed {
 	})
 	s.buf = list
 	return slices.CompactFunc(list, func(x, y weighed) bool { return x.bundle == y.bundle })
+}
+
+// movable says whether the rules of the shedding cycle will let a bundle leave.
+func (s *shedding) movable(broker string, b *cluster.Bundle) (plan.Reason, bool) {
+	if slices.Contains(s.snap.Settings.LoadBalancerSheddingExcludedNamespaces, b.Namespace) {
+		return NamespaceExcluded.Because(plan.S("namespace", b.Namespace)), false
+	}
+	m := Manager{Options: s.options}
+	return m.choice(s.snap, s.st, b.Name, nil).mayLeave(broker)
 }
 
 func (s *shedding) leaveOut(broker string, b *cluster.Bundle, recent bool, at int64) {

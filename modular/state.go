@@ -1,6 +1,8 @@
 package modular
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -80,6 +82,20 @@ type scratch struct {
 
 // NewState is the state before the first call.
 func NewState() *State { return &State{Version: StateVersion} }
+
+// UnmarshalJSON reads a state that this or an earlier version of the package wrote. Other keeps its type if it is set.
+func (st *State) UnmarshalJSON(b []byte) error {
+	type plain State // without this method
+	fresh := plain{Other: st.Other}
+	if err := json.Unmarshal(b, &fresh); err != nil {
+		return fmt.Errorf("modular: state: %w", err)
+	}
+	if fresh.Version < 1 || fresh.Version > StateVersion {
+		return fmt.Errorf("modular: state has version %d, this is written for 1 to %d", fresh.Version, StateVersion)
+	}
+	*st = State(fresh)
+	return nil
+}
 
 // stateOf is the given state, or a new one where a caller has none.
 func stateOf(state plan.State) *State {

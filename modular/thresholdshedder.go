@@ -46,7 +46,7 @@ type thresholdRun struct {
 func (t ThresholdShedder) Shed(snap *cluster.Snapshot, state plan.State, trace *plan.Trace) (plan.Plan, plan.State) {
 	st := stateOf(state).next()
 	r := thresholdRun{
-		shedding:  newShedding("ThresholdShedder", snap, st, trace),
+		shedding:  newShedding("ThresholdShedder", snap, st, t.Options, trace),
 		usage:     weightedUsage(snap),
 		averaged:  make([]float64, len(snap.Brokers)),
 		threshold: float64(snap.Settings.LoadBalancerBrokerThresholdShedderPercentage) / 100,
@@ -59,14 +59,14 @@ func (t ThresholdShedder) Shed(snap *cluster.Snapshot, state plan.State, trace *
 	if r.average == 0 {
 		return r.done(NoLoad.Because()), st
 	}
-	r.shedHigh(t.Options)
+	r.shedHigh()
 	idle := AllWithin.Because(plan.N("threshold", r.threshold), plan.N("average", r.average))
 	if len(r.plan.Decisions) == 0 && snap.Settings.LowerBoundarySheddingEnabled {
-		if !t.Options.HistoryOncePerRun {
+		if !r.options.HistoryOncePerRun {
 			r.advance()
 			r.plan.LoadAvg = r.average
 		}
-		idle = r.shedForLow(t.Options)
+		idle = r.shedForLow()
 	}
 	return r.done(idle), st
 }
@@ -102,9 +102,9 @@ func advanced(average float64, found bool, sample, history float64) float64 {
 }
 
 // shedHigh selects bundles of the brokers that are above the average.
-func (r *thresholdRun) shedHigh(o Options) {
+func (r *thresholdRun) shedHigh() {
 	now := 0.0
-	if o.CurrentUsageMustExceed {
+	if r.options.CurrentUsageMustExceed {
 		now = r.averageNow()
 	}
 	for i := range r.snap.Brokers {
@@ -118,7 +118,7 @@ func (r *thresholdRun) shedHigh(o Options) {
 			r.skipBroker(i, func() plan.Reason { return WithinThreshold.Because(r.numbers(usage, r.average)...) })
 			continue
 		}
-		if o.CurrentUsageMustExceed && r.usage[i] < now+r.threshold {
+		if r.options.CurrentUsageMustExceed && r.usage[i] < now+r.threshold {
 			r.skipBroker(i, func() plan.Reason { return CurrentlyWithin.Because(r.numbers(r.usage[i], now)...) })
 			continue
 		}
@@ -159,7 +159,7 @@ func (r *thresholdRun) numbers(usage, average float64) []plan.Number {
 
 // shedForLow selects bundles of the most used broker if some broker is below the lower boundary. It returns the outcome
 // for the case that nothing was selected.
-func (r *thresholdRun) shedForLow(o Options) plan.Reason {
+func (r *thresholdRun) shedForLow() plan.Reason {
 	most, high, low := r.average-r.threshold, -1, -1
 	for i := range r.snap.Brokers {
 		b := &r.snap.Brokers[i]
@@ -180,7 +180,7 @@ func (r *thresholdRun) shedForLow(o Options) plan.Reason {
 	if high < 0 {
 		return NoHighBroker.Because(lowID, plan.N("threshold", r.threshold), plan.N("average", r.average))
 	}
-	if now := r.averageNow(); o.CurrentUsageMustExceed && !r.lowNow(now) {
+	if now := r.averageNow(); r.options.CurrentUsageMustExceed && !r.lowNow(now) {
 		r.skipBroker(high, func() plan.Reason { return CurrentlyWithin.Because(r.numbers(r.usage[high], now)...) })
 		return NoneLow.Because(plan.N("threshold", r.threshold), plan.N("average", now))
 	}

@@ -62,20 +62,19 @@ type uniformRun struct {
 	*shedding
 	gap     *gap
 	measure measure
-	exact   bool
 	whole   int32 // budget as Pulsar keeps it
 	budget  float64
 }
 
 // Shed implements plan.Shedder.
 func (u UniformLoadShedder) Shed(snap *cluster.Snapshot, state plan.State, trace *plan.Trace) (plan.Plan, plan.State) {
-	st := stateOf(state)
-	s := newShedding("UniformLoadShedder", snap, st, trace)
+	st := stateOf(state).next()
+	s := newShedding("UniformLoadShedder", snap, st, u.Options, trace)
 	rate, throughput := u.gaps(snap)
 	c := snap.Settings
 	rateLimit := c.LoadBalancerMsgRateDifferenceShedderThreshold
 	throughputLimit := c.LoadBalancerMsgThroughputMultiplierDifferenceShedderThreshold
-	r := uniformRun{shedding: s, exact: u.Options.ExactBudget}
+	r := uniformRun{shedding: s}
 	switch {
 	case rateLimit > 0 && rate.percent > rateLimit:
 		r.gap, r.measure = &rate, byRate
@@ -127,7 +126,7 @@ func (s *shedding) traceAll(why func(broker int) plan.Reason) {
 func (r *uniformRun) run() plan.Reason {
 	c := r.snap.Settings
 	r.budget = (r.gap.most - r.gap.least) * c.MaxUnloadPercentage
-	if !r.exact {
+	if !r.options.ExactBudget {
 		r.whole = saturate(r.budget)
 		r.budget = float64(r.whole)
 	}
@@ -174,7 +173,7 @@ func (r *uniformRun) selectBundles() {
 
 // spend lowers the budget: in Pulsar by the whole part of the value, in 32 bits.
 func (r *uniformRun) spend(value float64) {
-	if r.exact {
+	if r.options.ExactBudget {
 		r.budget -= value
 		return
 	}

@@ -5,19 +5,43 @@ import (
 	"strings"
 
 	"github.com/ballast-lb/ballast/cluster"
+	"github.com/ballast-lb/ballast/policy"
 )
 
-// view counts, per namespace, the bundles that each broker serves or was just given, as the filters need them.
-// Pulsar: brokerToNamespaceToBundleRange. It belongs to one snapshot and is never written to JSON: it can be made again.
+// view is what the filters look up in a snapshot: per namespace, the bundles that each broker serves or was just given
+// (Pulsar: brokerToNamespaceToBundleRange), and the policies over the registered brokers. It belongs to one snapshot and is
+// never written to JSON: it can be made again.
 type view struct {
 	snap       *cluster.Snapshot
 	namespaces map[string][]served
+	policies   [2]*policy.View // with the index 1 those that check topic kinds; nil: to be made
 }
 
 // served is how many bundles of a namespace a broker has.
 type served struct {
 	broker int // index into Snapshot.Brokers
 	n      int
+}
+
+// policiesOf is the policies over the registered brokers. A broker without a load report serves no kind of topics.
+func (v *view) policiesOf(checkKinds bool) *policy.View {
+	k, opts := 0, []policy.ViewOption(nil)
+	if checkKinds {
+		k, opts = 1, []policy.ViewOption{policy.CheckTopicKinds}
+	}
+	if v.policies[k] == nil {
+		brokers := make([]policy.Broker, len(v.snap.Brokers))
+		for i := range v.snap.Brokers {
+			b := &v.snap.Brokers[i]
+			brokers[i].ID = b.ID
+			if b.Local != nil {
+				brokers[i].PersistentTopics = b.Local.PersistentTopicsEnabled
+				brokers[i].NonPersistentTopics = b.Local.NonPersistentTopicsEnabled
+			}
+		}
+		v.policies[k] = v.snap.Policies.Over(brokers, opts...)
+	}
+	return v.policies[k]
 }
 
 // viewOf is the view of a snapshot, made at the first call.
