@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/ballast-lb/ballast/event"
+	"github.com/ballast-lb/ballast/policy"
 )
 
 // TopKRules say which bundles may appear in a broker's report of its heaviest bundles.
@@ -25,7 +26,7 @@ type TopKSkip string
 // The reasons, in the order in which they are looked at.
 const (
 	TopKIdle     TopKSkip = "idle"     // no throughput
-	TopKSystem   TopKSkip = "system"   // the system, a heartbeat or an SLA namespace
+	TopKSystem   TopKSkip = "system"   // the system namespace, or the heartbeat or SLA namespace of a broker
 	TopKPolicy   TopKSkip = "policy"   // the namespace has a policy and such bundles are not to be moved
 	TopKExcluded TopKSkip = "excluded" // the namespace is excluded from shedding
 )
@@ -50,17 +51,19 @@ func TopK(stats []event.NamedBundleStats, r TopKRules) ([]event.BundleLoad, erro
 	if k <= 0 {
 		return nil, nil
 	}
-	selectHeaviest(heap, k)
+	SelectGreatest(heap, k, compareLoad)
 	top := heap[:k]
 	slices.Reverse(top)
 	return slices.Clip(top), nil
 }
 
+func compareLoad(x, y *event.BundleLoad) int { return x.Stats.Compare(y.Stats) }
+
 func (r *TopKRules) skip(s *event.NamedBundleStats) (TopKSkip, error) {
 	if Throughput(&s.Stats) == 0 {
 		return TopKIdle, nil
 	}
-	ns := namespaceOf(s.Bundle)
+	ns := policy.NamespaceOf(s.Bundle)
 	if ns == "pulsar/system" || IsBrokerNamespace(ns) {
 		return TopKSystem, nil
 	}
@@ -79,16 +82,8 @@ func (r *TopKRules) skip(s *event.NamedBundleStats) (TopKSkip, error) {
 	return "", nil
 }
 
-// namespaceOf is the tenant/namespace part of a bundle name.
-func namespaceOf(bundle string) string {
-	if i := strings.LastIndexByte(bundle, '/'); i >= 0 {
-		return bundle[:i]
-	}
-	return bundle
-}
-
 // IsBrokerNamespace says whether a namespace is a heartbeat namespace pulsar/host:port or an SLA namespace
-// sla-monitor/host:port: it belongs to that broker and is never moved.
+// sla-monitor/host:port, by the patterns of Pulsar 4.2.4's load managers: it belongs to that broker and is never moved.
 func IsBrokerNamespace(ns string) bool {
 	broker, ok := strings.CutPrefix(ns, "pulsar/")
 	if !ok {
@@ -97,46 +92,5 @@ func IsBrokerNamespace(ns string) bool {
 		}
 	}
 	host, port, ok := strings.Cut(broker, ":")
-	if !ok || host == "" || port == "" {
-		return false
-	}
-	for i := range len(port) {
-		if port[i] < '0' || port[i] > '9' {
-			return false
-		}
-	}
-	return true
-}
-
-// selectHeaviest arranges a so that its first k slots hold the k heaviest bundles, heaviest first. It is the quickselect
-// of Pulsar's TopKBundles step by step: which of tied bundles are taken depends on its moves.
-func selectHeaviest(a []event.BundleLoad, k int) {
-	start, end, target := 0, len(a)-1, k-1
-	for start < end {
-		low, high, mid := start, end, start
-		pivot := a[end].Stats
-		for mid <= high {
-			switch c := pivot.Compare(a[mid].Stats); {
-			case c < 0:
-				a[low], a[mid] = a[mid], a[low]
-				low++
-				mid++
-			case c > 0:
-				a[mid], a[high] = a[high], a[mid]
-				high--
-			default:
-				mid++
-			}
-		}
-		if low <= target && target < mid {
-			end = low
-			break
-		}
-		if target < low {
-			end = low - 1
-		} else {
-			start = mid
-		}
-	}
-	slices.SortStableFunc(a[:max(end, 0)], func(x, y event.BundleLoad) int { return y.Stats.Compare(x.Stats) })
+	return ok && host != "" && port != "" && strings.Trim(port, "0123456789") == ""
 }
