@@ -91,6 +91,9 @@ func (b *balancer) carryOut(d plan.Decision) {
 	}
 	term, ended := b.c.term, false
 	b.pending++
+	if b.c.cfg.Kind == Modular { // the destination must be known before the bundle is looked up again
+		b.state = b.manager.Record(b.state, d, b.c.now)
+	}
 	done := func(err error) {
 		if ended {
 			return
@@ -100,7 +103,7 @@ func (b *balancer) carryOut(d plan.Decision) {
 			return // the memory belongs to another leader now
 		}
 		b.pending--
-		if err == nil {
+		if err == nil && b.c.cfg.Kind == Extensible {
 			b.state = b.manager.Record(b.state, d, b.c.now)
 		}
 	}
@@ -129,6 +132,10 @@ func (b *balancer) split(by *broker) {
 
 // choose is the broker that an unowned bundle goes to, "" if there is none. exclude is never chosen.
 func (c *Cluster) choose(bundle, exclude string) string {
+	if hint := c.modular.hints[bundle]; hint != "" {
+		delete(c.modular.hints, bundle)
+		return hint
+	}
 	snap := c.snapshotWithout(exclude)
 	if c.balancer.manager == nil {
 		return leastBundles(snap, c.balancer.rnd)

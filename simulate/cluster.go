@@ -38,6 +38,7 @@ type Cluster struct {
 	leader     *broker
 	term       int // counts elections
 	views      views
+	modular    modularView
 	waiting    map[string][]*operation
 	balancer   balancer
 	faults     faults
@@ -61,6 +62,8 @@ func New(cfg Config) (*Cluster, error) {
 		records: map[string]*event.ServiceUnitStateData{}, waiting: map[string][]*operation{},
 	}
 	c.views.reset()
+	c.modular.reports, c.modular.hints = map[string]*event.LocalBrokerData{}, map[string]string{}
+	c.settings.LoadManagerClassName = cfg.Kind.class()
 	c.faults.garbage, c.faults.silent = map[garbageKey][]byte{}, map[string]int64{}
 	c.balancer.init(c)
 	for _, spec := range cfg.Brokers {

@@ -18,7 +18,6 @@ const (
 // let it act in its first cycle and report every minute.
 func DemoCluster(seed uint64) Config {
 	set := settings.Defaults()
-	set.LoadManagerClassName = loadManager
 	set.LoadBalancerReportUpdateMaxIntervalMinutes = 1
 	set.LoadBalancerHistoryResourcePercentage = 0
 	set.LoadBalancerBrokerLoadTargetStd = 0.05

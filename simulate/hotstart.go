@@ -51,7 +51,6 @@ func HotStart(seed uint64, total Traffic, hot float64, tune func(*settings.Setti
 	const namespace = "public/hot"
 	cost := DefaultCost
 	set := settings.Defaults()
-	set.LoadManagerClassName = loadManager
 	set.LoadBalancerCPUResourceWeight = 0
 	set.LoadBalancerMemoryResourceWeight = 0
 	set.LoadBalancerDirectMemoryResourceWeight = 0

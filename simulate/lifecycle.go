@@ -48,7 +48,7 @@ func (b *broker) register() {
 	b.hostAt, b.statsAt, b.hostAs = c.now, c.now, struct{ cpu, in, out float64 }{}
 	b.host = b.resources(0, 0, 0)
 	b.stats, b.totals = nil, load.Totals{}
-	b.reporter = newReporter()
+	b.reporter = b.newReporter()
 
 	report := time.Duration(c.settings.LoadBalancerReportUpdateMinIntervalMillis) * time.Millisecond
 	b.periodically(report, b.report)
@@ -60,6 +60,10 @@ func (b *broker) register() {
 // resume takes up, after a restart within the session, what the log says the broker owns or was asked to.
 func (b *broker) resume() {
 	c := b.c
+	if c.cfg.Kind == Modular {
+		c.forget(b.ID)
+		return
+	}
 	for _, name := range c.recordNames() {
 		d := c.records[name]
 		if d.DstBroker == b.ID && (d.State == event.Owned || d.State == event.Assigning) {
@@ -187,7 +191,11 @@ func (c *Cluster) Stop(id string) error {
 		return fmt.Errorf("broker %s does not run", id)
 	}
 	for _, bundle := range c.recordsOf(b.ID) {
-		c.override(b.ID, bundle, b.ID, true)
+		if d := c.records[bundle]; c.cfg.Kind == Modular && d.State == event.Owned {
+			c.write(b.ID, bundle, c.next(d, event.Releasing, "", b.ID))
+		} else if c.cfg.Kind == Extensible {
+			c.override(b.ID, bundle, b.ID, true)
+		}
 	}
 	life := b.life
 	c.after(5*time.Second, func() {
@@ -222,9 +230,12 @@ func (c *Cluster) deregister(b *broker) {
 	b.registered = false
 	if c.leader == b {
 		c.elect()
-		return // the new leader's monitor finds the bundles
+	} else {
+		c.cleanUp(b.ID)
 	}
-	c.cleanUp(b.ID)
+	if c.cfg.Kind == Modular {
+		c.forget(b.ID)
+	}
 }
 
 // elect makes the broker that registered first the leader. A new leader starts with an empty view of the top bundles and
@@ -245,7 +256,11 @@ func (c *Cluster) elect() {
 		b.force()
 	}
 	c.balancer.lead(c.leader)
-	c.monitor(c.leader)
+	if c.cfg.Kind == Extensible {
+		c.monitor(c.leader)
+	} else {
+		c.updateAll()
+	}
 }
 
 // notice keeps account of how long clients were cut off from a bundle.

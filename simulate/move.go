@@ -119,6 +119,12 @@ func (c *Cluster) unload(bundle, dst string, why Cause, done func(error)) error 
 	}
 	x.why = why
 	c.wait(bundle, untilMoved, done)
+	if c.cfg.Kind == Modular {
+		if why == Asked && dst != "" {
+			c.modular.hints[bundle] = dst
+		}
+		dst = ""
+	}
 	c.write(d.DstBroker, bundle, c.next(d, event.Releasing, dst, d.DstBroker))
 	return nil
 }

@@ -20,10 +20,13 @@ type reporter struct {
 	built   int64                // the statistics pass that top was made from
 	forced  bool
 	cleared int64 // when the load data was last withdrawn
+
+	local, written event.LocalBrokerData // of a Modular broker: as of now, and as last written
 }
 
-func newReporter() reporter {
-	return reporter{current: event.NewBrokerLoadData(), last: event.NewBrokerLoadData()}
+func (b *broker) newReporter() reporter {
+	local := b.newLocal()
+	return reporter{current: event.NewBrokerLoadData(), last: event.NewBrokerLoadData(), local: local, written: local}
 }
 
 // force makes the broker publish both reports at once, as brokers do for a new leader.
@@ -37,8 +40,12 @@ func (b *broker) force() {
 	})
 }
 
-// report is the periodic task of both reporters.
+// report is the periodic task of the broker's reporters.
 func (b *broker) report() {
+	if b.c.cfg.Kind == Modular {
+		b.reportLocal()
+		return
+	}
 	c, r, set := b.c, &b.reporter, b.c.settings
 	now := b.clock()
 	load.UpdateBrokerLoad(&r.current, b.systemUsage(), b.totals, load.WeightsOf(set), set.LoadBalancerHistoryResourcePercentage, now)
@@ -60,6 +67,9 @@ func (b *broker) report() {
 
 // reset withdraws the broker's load data after a change of what it owns: averages start anew with the next measurement.
 func (r *reporter) reset(b *broker) {
+	if b.c.cfg.Kind == Modular {
+		return
+	}
 	if now := b.c.now; now-r.cleared >= tombstonePause {
 		r.cleared = now
 		r.current = event.NewBrokerLoadData()
@@ -94,7 +104,7 @@ func encode(v any) []byte {
 
 // emitLoad publishes load data: onto the log, and into the view that the leader decides from.
 func (c *Cluster) emitLoad(topic, key string, payload []byte, by *broker) {
-	if by.mute || c.faults.silence(c.now, topic) > 0 {
+	if c.cfg.Kind != Extensible || by.mute || c.faults.silence(c.now, topic) > 0 {
 		return
 	}
 	if bad := c.faults.garbage[garbageKey{by.ID, topic}]; bad != nil && payload != nil {
@@ -106,6 +116,9 @@ func (c *Cluster) emitLoad(topic, key string, payload []byte, by *broker) {
 
 // emit publishes on the ownership log.
 func (c *Cluster) emit(topic, key string, payload []byte, producer string) {
+	if c.cfg.Kind != Extensible {
+		return
+	}
 	e := Event{At: c.now, Topic: topic, Key: key, Payload: payload, Producer: producer}
 	if c.faults.holds(c.now, topic) {
 		c.faults.held = append(c.faults.held, e)

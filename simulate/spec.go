@@ -10,8 +10,9 @@ import (
 
 // Config is everything that a simulated cluster depends on. The same Config gives the same cluster, byte for byte.
 type Config struct {
-	Name       string             // cluster name; "" = "simulated"
-	Version    string             // Pulsar version; "" = "4.2.4"
+	Name       string // cluster name; "" = "simulated"
+	Version    string // Pulsar version; "" = "4.2.4"
+	Kind       Kind
 	Seed       uint64             // of latencies, jitter, placement and failures
 	Start      int64              // Unix ms of the cluster's first moment; 0 = 2026-01-01T00:00:00Z
 	Settings   *settings.Settings // broker.conf; nil = Pulsar's defaults

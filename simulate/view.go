@@ -48,12 +48,20 @@ func (v *views) take(now int64, topic, key string, payload []byte) {
 // Snapshot is the cluster as its own leader sees it: load data as published, ownership as on the log.
 func (c *Cluster) Snapshot() *cluster.Snapshot { return c.snapshotWithout("") }
 
-// snapshotWithout leaves a broker out of the registry.
-func (c *Cluster) snapshotWithout(exclude string) *cluster.Snapshot {
+func (c *Cluster) emptySnapshot() *cluster.Snapshot {
 	s := &cluster.Snapshot{Now: c.now, Cluster: c.cfg.Name, Version: c.cfg.Version, Policies: c.cfg.Policies, Settings: c.settings}
 	if c.leader != nil {
 		s.Leader = c.leader.ID
 	}
+	return s
+}
+
+// snapshotWithout leaves a broker out of the registry.
+func (c *Cluster) snapshotWithout(exclude string) *cluster.Snapshot {
+	if c.cfg.Kind == Modular {
+		return c.latest()
+	}
+	s := c.emptySnapshot()
 	place := map[string]int{}
 	for _, name := range c.recordNames() {
 		place[name] = len(s.Bundles)
@@ -94,12 +102,9 @@ func (c *Cluster) snapshotWithout(exclude string) *cluster.Snapshot {
 
 // registration is what the registry says about a broker.
 func (c *Cluster) registration(b *broker) cluster.Broker {
-	return cluster.Broker{ID: b.ID, Version: b.Version, LoadManager: loadManager, StartedAt: b.startedAt,
+	return cluster.Broker{ID: b.ID, Version: b.Version, LoadManager: c.cfg.Kind.class(), StartedAt: b.startedAt,
 		PersistentTopics: c.settings.EnablePersistentTopics, NonPersistentTopics: c.settings.EnableNonPersistentTopics}
 }
-
-// loadManager is the class that every broker runs.
-const loadManager = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
 
 // bundleOfRecord is a bundle as its record tells: the owner is who serves it or is asked to.
 func bundleOfRecord(name string, d *event.ServiceUnitStateData) cluster.Bundle {
