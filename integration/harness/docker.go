@@ -15,6 +15,7 @@ import (
 	dockernet "github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 	tc "github.com/testcontainers/testcontainers-go"
+	tclog "github.com/testcontainers/testcontainers-go/log"
 	tcnet "github.com/testcontainers/testcontainers-go/network"
 )
 
@@ -33,12 +34,8 @@ func init() {
 			os.Setenv(key, value)
 		}
 	}
+	tclog.SetDefault(tclog.NewNoopLogger()) // what matters comes back as errors
 }
-
-// quiet drops testcontainers' log lines: what matters comes back as errors.
-type quiet struct{}
-
-func (quiet) Printf(string, ...any) {}
 
 func newDocker(ctx context.Context) (*tc.DockerClient, error) {
 	docker, err := tc.NewDockerClientWithOpts(ctx)
@@ -157,7 +154,6 @@ func address(subnet netip.Prefix, n int) netip.Addr {
 // request is what all containers of a cluster have in common.
 func request(nw *tc.DockerNetwork, name string, ip netip.Addr, env map[string]string, script string) []tc.ContainerCustomizer {
 	return []tc.ContainerCustomizer{
-		tc.WithLogger(quiet{}),
 		tc.WithLabels(labels()),
 		tc.WithEnv(maps.Clone(env)),
 		tc.WithCmd("sh", "-c", script),

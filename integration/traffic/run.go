@@ -44,10 +44,13 @@ type Run struct {
 
 // flow is one topic's traffic.
 type flow struct {
-	mu       sync.Mutex
-	tally    *tally
+	topic    Topic
 	producer pulsar.Producer
 	consumer pulsar.Consumer
+	first    time.Time // when the first message is due
+
+	mu    sync.Mutex
+	tally *tally
 }
 
 // Start puts the layout's load on the cluster at the URL. It returns when all consumers have subscribed and all producers
@@ -85,7 +88,7 @@ func start(url string, layout Layout, options Options) (_ *Run, err error) {
 		return nil, err
 	}
 	for _, topic := range layout {
-		r.flows = append(r.flows, &flow{tally: newTally(topic)})
+		r.flows = append(r.flows, &flow{topic: topic})
 	}
 	var group errgroup.Group
 	group.SetLimit(8)
@@ -101,8 +104,13 @@ func start(url string, layout Layout, options Options) (_ *Run, err error) {
 	r.stopProducing, r.stopConsuming = stopProducing, stopConsuming
 	r.begun = time.Now()
 	for i, f := range r.flows {
+		f.first = r.begun
+		if f.topic.Rate > 0 { // not all at once
+			f.first = r.begun.Add(time.Duration(float64(i) / float64(len(r.flows)) * float64(time.Second) / f.topic.Rate))
+		}
+		f.tally = newTally(f.topic, f.first)
 		r.consumers.Go(func() { f.consume(consumeCtx) })
-		r.producers.Go(func() { r.produce(produceCtx, f, float64(i)/float64(len(r.flows))) })
+		r.producers.Go(func() { r.produce(produceCtx, f) })
 	}
 	return r, nil
 }
@@ -127,7 +135,7 @@ func newClient(url string, logger *slog.Logger) (pulsar.Client, error) {
 }
 
 func (f *flow) open(r *Run) (err error) {
-	topic := f.tally.topic.Name
+	topic := f.topic.Name
 	f.consumer, err = r.consuming.Subscribe(pulsar.ConsumerOptions{
 		Topic: topic, SubscriptionName: "traffic", Type: pulsar.Exclusive,
 		SubscriptionInitialPosition: pulsar.SubscriptionPositionEarliest,
@@ -143,12 +151,11 @@ func (f *flow) open(r *Run) (err error) {
 }
 
 // produce sends at the topic's rate. What could not be sent in time is not made up for later.
-func (r *Run) produce(ctx context.Context, f *flow, phase float64) {
-	rate := f.tally.topic.Rate
-	if rate <= 0 {
+func (r *Run) produce(ctx context.Context, f *flow) {
+	if f.topic.Rate <= 0 {
 		return
 	}
-	next := r.begun.Add(time.Duration(phase * float64(time.Second) / rate))
+	next := f.first
 	timer := time.NewTimer(time.Until(next))
 	defer timer.Stop()
 	for seq := int64(0); ; {
@@ -164,7 +171,7 @@ func (r *Run) produce(ctx context.Context, f *flow, phase float64) {
 		}
 		interval := time.Second
 		if factor > 0 {
-			interval = time.Duration(float64(time.Second) / (rate * factor))
+			interval = time.Duration(float64(time.Second) / (f.topic.Rate * factor))
 		}
 		if next = next.Add(interval); next.Before(time.Now()) {
 			next = time.Now()
@@ -205,6 +212,28 @@ func (f *flow) consume(ctx context.Context) {
 			f.mu.Unlock()
 		}
 		f.consumer.Ack(m) //nolint:errcheck // a message that stays unacknowledged comes again and counts as a duplicate
+	}
+}
+
+// AwaitFlow waits until a message has arrived on every topic that has a rate.
+func (r *Run) AwaitFlow(t testing.TB) {
+	t.Helper()
+	limit := time.After(2 * time.Minute)
+	for {
+		var still []string
+		for _, topic := range r.Report().Topics {
+			if topic.Received == 0 && topic.Topic.Rate > 0 {
+				still = append(still, topic.Topic.Name)
+			}
+		}
+		if len(still) == 0 {
+			return
+		}
+		select {
+		case <-limit:
+			t.Fatalf("after 2 minutes no message has arrived on %v", still)
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
 }
 

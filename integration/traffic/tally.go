@@ -22,13 +22,13 @@ type tally struct {
 	doubled   int64
 	misplaced []int64   // first occurrences behind a higher number, the first few
 	disorder  int64     // how many of them
-	last      time.Time // when a message came last
+	last      time.Time // when a message came last, at first when the first was due
 	gap       time.Duration
 	gapAt     time.Time // when the longest gap ended
 	slowest   time.Duration
 }
 
-func newTally(t Topic) *tally { return &tally{topic: t, highest: -1} }
+func newTally(t Topic, begin time.Time) *tally { return &tally{topic: t, highest: -1, last: begin} }
 
 func mark(marks []bool, seq int64) []bool {
 	for int64(len(marks)) <= seq {
@@ -59,7 +59,7 @@ func (y *tally) fail(err error) {
 
 // receive notes a message.
 func (y *tally) receive(seq int64, at time.Time) {
-	if !y.last.IsZero() && at.Sub(y.last) > y.gap {
+	if at.Sub(y.last) > y.gap {
 		y.gap, y.gapAt = at.Sub(y.last), at
 	}
 	y.last = at
