@@ -3,7 +3,6 @@ package simulate
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -28,14 +27,14 @@ func (c *Cluster) fold(bundle string, d *event.ServiceUnitStateData) {
 		return
 	}
 	if d == nil {
-		delete(c.records, bundle)
+		c.setRecord(bundle, nil)
 		c.settle(bundle, nil)
 		if c.bundles[bundle] != nil {
 			c.lookUp(bundle)
 		}
 		return
 	}
-	c.records[bundle] = d
+	c.setRecord(bundle, d)
 	c.settle(bundle, d)
 	c.react(bundle, d)
 }
@@ -137,10 +136,10 @@ func (c *Cluster) assignFirst(x *bundle, owner string) {
 		return
 	}
 	d := c.next(nil, event.Assigning, owner, "")
-	c.records[x.name] = d
+	c.setRecord(x.name, d)
 	c.emit(topics.ServiceUnitState, x.name, payload(d), owner)
 	d = c.next(d, event.Owned, owner, "")
-	c.records[x.name] = d
+	c.setRecord(x.name, d)
 	c.emit(topics.ServiceUnitState, x.name, payload(d), owner)
 	x.last = b
 	c.serve(x, b)
@@ -172,8 +171,24 @@ func (c *Cluster) topicsOf(bundle string) int {
 	return 0
 }
 
-// recordNames are the bundles that have a record, ordered by name.
-func (c *Cluster) recordNames() []string { return slices.Sorted(maps.Keys(c.records)) }
+// setRecord makes d a bundle's record, nil to have none.
+func (c *Cluster) setRecord(bundle string, d *event.ServiceUnitStateData) {
+	at, found := slices.BinarySearch(c.recorded, bundle)
+	switch {
+	case d == nil && found:
+		c.recorded = slices.Delete(c.recorded, at, at+1)
+	case d != nil && !found:
+		c.recorded = slices.Insert(c.recorded, at, bundle)
+	}
+	if d == nil {
+		delete(c.records, bundle)
+	} else {
+		c.records[bundle] = d
+	}
+}
+
+// recordNames are the bundles that have a record, ordered by name. The list is the caller's.
+func (c *Cluster) recordNames() []string { return slices.Clone(c.recorded) }
 
 // anyBroker is a registered broker that answers, nil if there is none.
 func (c *Cluster) anyBroker() *broker {

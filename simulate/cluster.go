@@ -35,6 +35,7 @@ type Cluster struct {
 	bundles    map[string]*bundle
 	namespaces []string
 	records    map[string]*event.ServiceUnitStateData // the ownership log, folded
+	recorded   []string                               // its keys, in order
 	leader     *broker
 	term       int // counts elections
 	views      views

@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/ballast-lb/ballast/cluster"
@@ -90,7 +89,7 @@ func (c *Cluster) updateAll() {
 // modularSnapshot is the registry, the load reports and the ownership of this moment.
 func (c *Cluster) modularSnapshot() *cluster.Snapshot {
 	s := c.emptySnapshot()
-	for _, name := range c.recordNames() {
+	for _, name := range c.recorded {
 		s.Bundles = append(s.Bundles, bundleOfRecord(name, c.records[name]))
 	}
 	for _, b := range c.registered() {
@@ -125,9 +124,9 @@ func (c *Cluster) latest() *cluster.Snapshot {
 // forget is what the end of a Modular broker's session does: its report and its ownership nodes are gone.
 func (c *Cluster) forget(id string) {
 	delete(c.modular.reports, id)
-	for _, bundle := range slices.Sorted(maps.Keys(c.records)) {
+	for _, bundle := range c.recordNames() {
 		if d := c.records[bundle]; d.DstBroker == id || d.State == event.Releasing && d.SourceBroker == id {
-			delete(c.records, bundle)
+			c.setRecord(bundle, nil)
 			c.cause(bundle, Overridden)
 			c.settle(bundle, nil)
 			c.lookUp(bundle)

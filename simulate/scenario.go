@@ -120,19 +120,36 @@ func (r *Run) Log() string {
 	c, s := r.Cluster, r.Scenario
 	begin := c.cfg.Start + s.Settle.Milliseconds()
 	var b strings.Builder
-	notes := r.notes
-	for _, l := range c.log {
+	notes, since, times := r.notes, time.Duration(0), 0
+	for i, l := range c.log {
 		at := time.Duration(l.At-begin) * time.Millisecond
 		for len(notes) > 0 && notes[0].after <= at {
 			fmt.Fprintln(&b, notes[0])
 			notes = notes[1:]
 		}
-		fmt.Fprintf(&b, "%s %s: %s%s\n", clock(at), l.Plan.Strategy, l.Plan.Outcome.Code, pairs(l.Plan))
+		if times == 0 {
+			since = at
+		}
+		times++
+		if i+1 < len(c.log) && same(l.Plan, c.log[i+1].Plan) && (len(notes) == 0 || notes[0].after > time.Duration(c.log[i+1].At-begin)*time.Millisecond) {
+			continue // one line for cycles that say the same
+		}
+		fmt.Fprintf(&b, "%s %s: %s%s", clock(since), l.Plan.Strategy, l.Plan.Outcome.Code, pairs(l.Plan))
+		if times > 1 {
+			fmt.Fprintf(&b, " (%d cycles, until %s)", times, clock(at))
+		}
+		b.WriteByte('\n')
+		times = 0
 	}
 	for _, n := range notes {
 		fmt.Fprintln(&b, n)
 	}
 	return b.String()
+}
+
+// same says whether two cycles did nothing for the same reason.
+func same(a, b plan.Plan) bool {
+	return len(a.Decisions) == 0 && len(b.Decisions) == 0 && a.Outcome.Code == b.Outcome.Code
 }
 
 // pairs sums a plan up: how many bundles go from where to where.

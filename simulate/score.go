@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/ballast-lb/ballast/load"
@@ -26,13 +27,14 @@ type Sample struct {
 	At      int64     // Unix ms
 	Loads   []float64 // in the order in which the brokers came; NaN = not there
 	MaxMean float64   // 1 when there is no load
+	MinMean float64   // likewise
 	Std     float64   // standard deviation of the loads as a fraction of their mean
 }
 
 // Sample measures the brokers that are registered and alive.
 func (c *Cluster) Sample(m Measure) Sample {
-	s := Sample{At: c.now, Loads: make([]float64, len(c.brokers)), MaxMean: 1}
-	sum, most, n := 0.0, 0.0, 0
+	s := Sample{At: c.now, Loads: make([]float64, len(c.brokers)), MaxMean: 1, MinMean: 1}
+	sum, most, least, n := 0.0, 0.0, math.Inf(1), 0
 	for i, b := range c.brokers {
 		s.Loads[i] = math.NaN()
 		if !b.registered || !b.alive() {
@@ -43,7 +45,7 @@ func (c *Cluster) Sample(m Measure) Sample {
 		} else {
 			s.Loads[i] = b.demand(c.Elapsed()).Throughput()
 		}
-		sum, most, n = sum+s.Loads[i], max(most, s.Loads[i]), n+1
+		sum, most, least, n = sum+s.Loads[i], max(most, s.Loads[i]), min(least, s.Loads[i]), n+1
 	}
 	if !(sum > 0) {
 		return s
@@ -54,7 +56,7 @@ func (c *Cluster) Sample(m Measure) Sample {
 			squares += float64((l - mean) * (l - mean))
 		}
 	}
-	s.MaxMean, s.Std = most/mean, math.Sqrt(squares/float64(n))/mean
+	s.MaxMean, s.MinMean, s.Std = most/mean, least/mean, math.Sqrt(squares/float64(n))/mean
 	return s
 }
 
@@ -62,6 +64,7 @@ func (c *Cluster) Sample(m Measure) Sample {
 // as moves: no balancer chose them.
 type Scoreboard struct {
 	Start, End, Worst float64       // max/mean
+	Least             float64       // min/mean at the end: 0 where a broker idles
 	Excess            float64       // integral of (max/mean - 1) over time, seconds
 	Std               float64       // at the end, as a fraction of the mean
 	Reached           time.Duration // until max/mean was first at most Even; negative = never
@@ -112,7 +115,7 @@ func (c *Cluster) account(samples []Sample, before gaps) Scoreboard {
 
 func (s *Scoreboard) evenness(samples []Sample) {
 	first, last := samples[0], samples[len(samples)-1]
-	s.Start, s.End, s.Std, s.Reached, s.Held = first.MaxMean, last.MaxMean, last.Std, -1, -1
+	s.Start, s.End, s.Least, s.Std, s.Reached, s.Held = first.MaxMean, last.MaxMean, last.MinMean, last.Std, -1, -1
 	for i, x := range samples {
 		since := time.Duration(x.At-first.At) * time.Millisecond
 		s.Worst = max(s.Worst, x.MaxMean)
@@ -189,12 +192,41 @@ func totalLoad(samples []Sample) float64 {
 // String is the scoreboard as a few lines of text.
 func (s Scoreboard) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "max/mean %.3f -> %.3f (worst %.3f, std %.3f, excess %.1f s)\n", s.Start, s.End, s.Worst, s.Std, s.Excess)
+	fmt.Fprintf(&b, "max/mean %.3f -> %.3f (worst %.3f, excess %.1f s), min/mean %.3f, std %.3f\n", s.Start, s.End, s.Worst, s.Excess, s.Least, s.Std)
 	fmt.Fprintf(&b, "even (<= %.2f): %s, to stay: %s\n", Even, when(s.Reached), when(s.Held))
 	fmt.Fprintf(&b, "moves %d of %d topics in %d of %d cycles; load moved %.3f, undone %.3f; repeated %d, futile %d\n",
 		s.Moves, s.Topics, s.Acting, s.Cycles, s.Moved, s.Thrash, s.Repeats, s.Futile)
 	fmt.Fprintf(&b, "cut off %.1f bundle-s, %.1f topic-s, longest %.1f s; overridden %d\n", s.CutOff, s.CutTopics, s.LongestCut.Seconds(), s.Overridden)
 	return b.String()
+}
+
+// Row is a line of a table of scoreboards.
+type Row struct {
+	Name  string
+	Score Scoreboard
+}
+
+// Table sets scoreboards side by side.
+func Table(rows []Row) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "\tmax/mean\tend\tworst\tmin/mean\texcess s\teven\tto stay\tacting\tmoves\ttopics\tmoved\tundone\trepeated\tcut off s\t")
+	for _, r := range rows {
+		s := r.Score
+		fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%.2f\t%.2f\t%.0f\t%s\t%s\t%d\t%d\t%d\t%.2f\t%.2f\t%d\t%.0f\t\n", r.Name, s.Start, s.End, s.Worst,
+			s.Least, s.Excess, at(s.Reached), at(s.Held), s.Acting, s.Moves, s.Topics, s.Moved, s.Thrash, s.Repeats, s.CutOff)
+	}
+	if err := w.Flush(); err != nil {
+		panic("simulate: a strings.Builder failed: " + err.Error())
+	}
+	return b.String()
+}
+
+func at(d time.Duration) string {
+	if d < 0 {
+		return "never"
+	}
+	return clock(d)
 }
 
 func when(d time.Duration) string {

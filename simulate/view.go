@@ -63,7 +63,7 @@ func (c *Cluster) snapshotWithout(exclude string) *cluster.Snapshot {
 	}
 	s := c.emptySnapshot()
 	place := map[string]int{}
-	for _, name := range c.recordNames() {
+	for _, name := range c.recorded {
 		place[name] = len(s.Bundles)
 		s.Bundles = append(s.Bundles, bundleOfRecord(name, c.records[name]))
 	}
