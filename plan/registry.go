@@ -57,21 +57,25 @@ func (r *Registry) Placer(name, manager string) (Entry[NewPlacer], error) {
 
 // find never falls back: Pulsar's silent fall-backs are reported faults (a mistyped class quietly became another manager).
 func find[T any](what string, list []Entry[T], name, manager string) (Entry[T], error) {
-	for _, e := range list {
-		fits := manager == "" || slices.Contains(e.Managers, manager)
-		if strings.EqualFold(e.Name, name) || e.Class != "" && e.Class == name {
-			if fits {
-				return e, nil
-			}
-			return Entry[T]{}, fmt.Errorf("%s %q works with the %s load manager, not with %s: possible here are %s",
-				what, name, strings.Join(e.Managers, " and "), manager, strings.Join(names(list, manager), ", "))
+	var misfit *Entry[T] // two managers may have strategies of one short name
+	for i, e := range list {
+		if !strings.EqualFold(e.Name, name) && (e.Class == "" || e.Class != name) {
+			continue
 		}
+		if manager == "" || slices.Contains(e.Managers, manager) {
+			return e, nil
+		}
+		misfit = &list[i]
 	}
-	possible := names(list, manager)
+	possible := strings.Join(names(list, manager), ", ")
+	if misfit != nil {
+		return Entry[T]{}, fmt.Errorf("%s %q works with the %s load manager, not with %s: possible here are %s",
+			what, name, strings.Join(misfit.Managers, " and "), manager, possible)
+	}
 	if manager != "" {
 		what += " for the " + manager + " load manager"
 	}
-	return Entry[T]{}, fmt.Errorf("%s is %q: it must be one of %s, or Pulsar's class name of one", what, name, strings.Join(possible, ", "))
+	return Entry[T]{}, fmt.Errorf("%s is %q: it must be one of %s, or Pulsar's class name of one", what, name, possible)
 }
 
 func names[T any](list []Entry[T], manager string) []string {
