@@ -261,7 +261,9 @@ func (w *world) bundleLine(name string, args map[string]string) error {
 			x, err := number(v)
 			switch k {
 			case "on":
-				b.owner, err = w.broker(v), nil
+				if b.owner, err = w.broker(v), nil; b.owner == nil {
+					return fmt.Errorf("there is no broker %s yet", v)
+				}
 			case "throughput":
 				b.stats.MsgThroughputIn = x
 			case "rate":
