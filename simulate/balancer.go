@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/ballast-lb/ballast/cluster"
 	"github.com/ballast-lb/ballast/plan"
 )
 
@@ -136,29 +135,28 @@ func (c *Cluster) choose(bundle, exclude string) string {
 		delete(c.modular.hints, bundle)
 		return hint
 	}
-	snap := c.snapshotWithout(exclude)
 	if c.balancer.manager == nil {
-		return leastBundles(snap, c.balancer.rnd)
+		return c.leastBundles(exclude)
 	}
 	var d plan.Decision
-	d, c.balancer.state = c.balancer.manager.Place(snap, bundle, c.balancer.state, c.balancer.rnd, nil)
+	d, c.balancer.state = c.balancer.manager.Place(c.snapshotWithout(exclude), bundle, c.balancer.state, c.balancer.rnd, nil)
 	return d.Destination
 }
 
-// leastBundles is the placement of a cluster that was given no load manager: the broker with the fewest bundles.
-func leastBundles(s *cluster.Snapshot, rnd plan.Rand) string {
+// leastBundles is the placement of a cluster that was given no load manager: a broker with the fewest bundles.
+func (c *Cluster) leastBundles(exclude string) string {
 	var best []string
-	least := 0
-	for i := range s.Brokers {
-		switch n := len(s.Brokers[i].Bundles); {
-		case len(best) == 0 || n < least:
-			best, least = []string{s.Brokers[i].ID}, n
-		case n == least:
-			best = append(best, s.Brokers[i].ID)
+	for _, b := range c.registered() {
+		switch {
+		case b.ID == exclude:
+		case len(best) == 0 || c.given[b.ID] < c.given[best[0]]:
+			best = []string{b.ID}
+		case c.given[b.ID] == c.given[best[0]]:
+			best = append(best, b.ID)
 		}
 	}
 	if len(best) == 0 {
 		return ""
 	}
-	return best[rnd.IntN(len(best))]
+	return best[c.balancer.rnd.IntN(len(best))]
 }

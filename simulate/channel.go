@@ -180,11 +180,15 @@ func (c *Cluster) setRecord(bundle string, d *event.ServiceUnitStateData) {
 	case d != nil && !found:
 		c.recorded = slices.Insert(c.recorded, at, bundle)
 	}
+	if old := c.records[bundle]; old != nil {
+		c.given[old.DstBroker]--
+	}
 	if d == nil {
 		delete(c.records, bundle)
-	} else {
-		c.records[bundle] = d
+		return
 	}
+	c.records[bundle] = d
+	c.given[d.DstBroker]++
 }
 
 // recordNames are the bundles that have a record, ordered by name. The list is the caller's.

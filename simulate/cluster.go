@@ -36,6 +36,7 @@ type Cluster struct {
 	namespaces []string
 	records    map[string]*event.ServiceUnitStateData // the ownership log, folded
 	recorded   []string                               // its keys, in order
+	given      map[string]int                         // broker id -> bundles that it owns or is asked to
 	leader     *broker
 	term       int // counts elections
 	views      views
@@ -60,7 +61,7 @@ func New(cfg Config) (*Cluster, error) {
 		cfg: cfg, settings: clone(cfg.Settings), dynamic: map[string]string{}, now: cfg.Start,
 		rnd: NewRand(cfg.Seed, 1), luck: NewRand(cfg.Seed, 2),
 		brokerByID: map[string]*broker{}, bundles: map[string]*bundle{},
-		records: map[string]*event.ServiceUnitStateData{}, waiting: map[string][]*operation{},
+		records: map[string]*event.ServiceUnitStateData{}, given: map[string]int{}, waiting: map[string][]*operation{},
 	}
 	c.views.reset()
 	c.modular.reports, c.modular.hints = map[string]*event.LocalBrokerData{}, map[string]string{}
