@@ -87,3 +87,9 @@ func names[T any](list []Entry[T], manager string) []string {
 	}
 	return out
 }
+
+// ShedderNames are the shedding strategies that work with the load manager; none when it has shedding of its own.
+func (r *Registry) ShedderNames(manager string) []string { return names(r.Shedders, manager) }
+
+// PlacerNames are the placement strategies that work with the load manager; none when it has placement of its own.
+func (r *Registry) PlacerNames(manager string) []string { return names(r.Placers, manager) }
