@@ -49,7 +49,8 @@ type Plan struct {
 	Strategy  string     `json:"strategy"`
 	At        int64      `json:"at"` // Unix ms: the Now of the snapshot it was made from
 	Decisions []Decision `json:"decisions"`
-	Outcome   Reason     `json:"outcome"` // why the cycle acted or did not act
+	Outcome   Reason     `json:"outcome"`          // why the cycle acted or did not act
+	Advice    []LeftOut  `json:"advice,omitempty"` // what only an operator can mend; told once for as long as it holds
 	Counts    []Count    `json:"counts,omitempty"`
 	LoadAvg   float64    `json:"loadAvg"` // average load that the strategy compared with (fraction), 0 if it has none
 	LoadStd   float64    `json:"loadStd"` // standard deviation of the loads, 0 if it has none
