@@ -11,8 +11,15 @@ import (
 // extensibleKinds are the decisions of the Extensible load manager: load data, top bundles, placement, TransferShedder,
 // splits, broker filters.
 var extensibleKinds = map[string]Check{
-	"broker_load_update": checkBrokerLoadUpdate,
-	"topk_update":        checkTopK,
+	"broker_load_update":    checkBrokerLoadUpdate,
+	"topk_update":           checkTopK,
+	"ext_lruw_select":       checkExtensibleSelect,
+	"filter_version":        checkVersionFilter(),
+	"filter_max_topics":     checkMaxTopics(),
+	"filter_lm_class":       checkLoadManagerClass(),
+	"transfer_shedder":      checkTransferShedder,
+	"transfer_shedder_full": checkTransferShedder,
+	"split_strategy":        checkSplitStrategy,
 }
 
 // decode reads the input of a line; the difference says what is wrong with it.
