@@ -47,6 +47,9 @@ func recode[T any, P interface {
 	if diff := wireLine(l, &in, &out); diff != "" {
 		return diff
 	}
+	if out.Mapper == nil && out.Schema == nil && out.MapperException == "" && out.SchemaException == "" {
+		return "output: it says neither what was written nor that the document was refused"
+	}
 	got, err := recoded[T, P](in.JSON)
 	var diffs []string
 	for _, want := range []struct {
