@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/ballast-lb/ballast/event"
 	"github.com/ballast-lb/ballast/plan"
 )
 
@@ -138,8 +139,12 @@ func (c *Cluster) choose(bundle, exclude string) string {
 	if c.balancer.manager == nil {
 		return c.leastBundles(exclude)
 	}
+	snap := c.snapshotWithout(exclude)
+	if i := snap.BundleIndex(bundle); i >= 0 && c.cfg.Kind == Extensible {
+		snap.Bundles[i].Owner, snap.Bundles[i].State = "", event.Free // or it would stay where it is
+	}
 	var d plan.Decision
-	d, c.balancer.state = c.balancer.manager.Place(c.snapshotWithout(exclude), bundle, c.balancer.state, c.balancer.rnd, nil)
+	d, c.balancer.state = c.balancer.manager.Place(snap, bundle, c.balancer.state, c.balancer.rnd, nil)
 	return d.Destination
 }
 

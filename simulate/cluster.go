@@ -82,6 +82,12 @@ func New(cfg Config) (*Cluster, error) {
 // Now is the cluster's time in Unix ms.
 func (c *Cluster) Now() int64 { return c.now }
 
+// Settings are the settings of the brokers at present.
+func (c *Cluster) Settings() *settings.Settings { return clone(c.settings) }
+
+// Version is the Pulsar version of the cluster.
+func (c *Cluster) Version() string { return c.cfg.Version }
+
 // Elapsed is the time since the cluster's first moment.
 func (c *Cluster) Elapsed() time.Duration { return time.Duration(c.now-c.cfg.Start) * time.Millisecond }
 

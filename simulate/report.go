@@ -79,11 +79,15 @@ func (r *reporter) reset(b *broker) {
 }
 
 func (c *Cluster) topKRules() load.TopKRules {
-	return load.TopKRules{
+	r := load.TopKRules{
 		K:            int(c.settings.LoadBalancerMaxNumberOfBundlesInBundleLoadReport),
 		Excluded:     c.settings.LoadBalancerSheddingExcludedNamespaces,
 		WithPolicies: c.settings.LoadBalancerSheddingBundlesWithPoliciesEnabled,
 	}
+	if c.cfg.Policies != nil {
+		r.HasPolicy = func(namespace string) (bool, error) { return c.cfg.Policies.HasPolicy(namespace), nil }
+	}
+	return r
 }
 
 func topPayload(top []event.BundleLoad) []byte {

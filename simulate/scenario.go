@@ -90,11 +90,35 @@ func (s Scenario) Run(m plan.Manager) (*Run, error) {
 	return r, r.err
 }
 
+// Time is a moment (Unix ms) as the time since Settle.
+func (r *Run) Time(at int64) string {
+	return clock(time.Duration(at-r.Cluster.cfg.Start)*time.Millisecond - r.Scenario.Settle)
+}
+
 // Err is the first change that could not be made.
 func (r *Run) Err() error { return r.err }
 
-// Scoreboard is the account so far.
-func (r *Run) Scoreboard() Scoreboard { return r.Cluster.account(r.Samples, r.before) }
+// Scoreboard is the account so far, with the cycles of the cluster's own balancer.
+func (r *Run) Scoreboard() Scoreboard {
+	begin := r.Cluster.cfg.Start + r.Scenario.Settle.Milliseconds()
+	cycles, acting := 0, []int64(nil)
+	for _, l := range r.Cluster.log {
+		if l.At < begin {
+			continue
+		}
+		cycles++
+		if len(l.Plan.Decisions) > 0 {
+			acting = append(acting, l.At)
+		}
+	}
+	return r.ScoreboardOf(cycles, acting)
+}
+
+// ScoreboardOf is the account so far where somebody else balances: how many cycles that made, and when those were (Unix ms)
+// that moved something.
+func (r *Run) ScoreboardOf(cycles int, acting []int64) Scoreboard {
+	return r.Cluster.account(r.Samples, r.before, cycles, acting)
+}
 
 // Loads is one line of loads: of each broker as a fraction of the mean, "-" for one that is not there.
 func (r *Run) Loads(s Sample) string {
@@ -134,7 +158,7 @@ func (r *Run) Log() string {
 		if i+1 < len(c.log) && same(l.Plan, c.log[i+1].Plan) && (len(notes) == 0 || notes[0].after > time.Duration(c.log[i+1].At-begin)*time.Millisecond) {
 			continue // one line for cycles that say the same
 		}
-		fmt.Fprintf(&b, "%s %s: %s%s", clock(since), l.Plan.Strategy, l.Plan.Outcome.Code, pairs(l.Plan))
+		fmt.Fprintf(&b, "%s %s: %s%s", clock(since), l.Plan.Strategy, l.Plan.Outcome.Code, Pairs(l.Plan.Decisions))
 		if times > 1 {
 			fmt.Fprintf(&b, " (%d cycles, until %s)", times, clock(at))
 		}
@@ -152,12 +176,12 @@ func same(a, b plan.Plan) bool {
 	return len(a.Decisions) == 0 && len(b.Decisions) == 0 && a.Outcome.Code == b.Outcome.Code
 }
 
-// pairs sums a plan up: how many bundles go from where to where.
-func pairs(p plan.Plan) string {
+// Pairs sums decisions up: how many bundles go from where to where.
+func Pairs(decisions []plan.Decision) string {
 	type pair struct{ from, to string }
 	var order []pair
 	count, bytes := map[pair]int{}, map[pair]float64{}
-	for _, d := range p.Decisions {
+	for _, d := range decisions {
 		k := pair{short(d.Source), short(d.Destination)}
 		if count[k] == 0 {
 			order = append(order, k)

@@ -72,6 +72,7 @@ type Scoreboard struct {
 
 	Cycles  int     // cycles of the balancer
 	Acting  int     // cycles that moved something
+	Needed  int     // acting cycles until max/mean was first at most Even; all of them if it never was
 	Moves   int     // bundles moved, each time counted
 	Topics  int     // topics moved with them
 	Repeats int     // moves of a bundle that had been moved before
@@ -85,8 +86,9 @@ type Scoreboard struct {
 	LongestCut time.Duration // of one bundle
 }
 
-// account makes the scoreboard of a stretch of time: its samples, and the moves and cycles from its first sample on.
-func (c *Cluster) account(samples []Sample, before gaps) Scoreboard {
+// account makes the scoreboard of a stretch of time: its samples, and the moves from its first sample on. cycles is how many
+// cycles there were, acting when those were (Unix ms) that moved something.
+func (c *Cluster) account(samples []Sample, before gaps, cycles int, acting []int64) Scoreboard {
 	var s Scoreboard
 	if len(samples) == 0 {
 		return s
@@ -94,12 +96,11 @@ func (c *Cluster) account(samples []Sample, before gaps) Scoreboard {
 	first := samples[0].At
 	s.evenness(samples)
 	s.movement(c.moves, first, totalLoad(samples))
-	for _, l := range c.log {
-		if l.At >= first {
-			s.Cycles++
-			if len(l.Plan.Decisions) > 0 {
-				s.Acting++
-			}
+	s.Cycles = cycles
+	for _, at := range acting {
+		s.Acting++
+		if s.Reached < 0 || at-first <= s.Reached.Milliseconds() {
+			s.Needed++
 		}
 	}
 	now := c.gaps

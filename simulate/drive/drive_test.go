@@ -1,0 +1,61 @@
+package drive_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/ballast-lb/ballast/control"
+	"github.com/ballast-lb/ballast/extensible"
+	"github.com/ballast-lb/ballast/guard"
+	"github.com/ballast-lb/ballast/load"
+	"github.com/ballast-lb/ballast/simulate"
+	"github.com/ballast-lb/ballast/simulate/drive"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const halfHour = 30 * 60 * 1000 // ms
+
+// hot is Ballast on a hot start.
+func hot(t *testing.T, seed uint64, o drive.Options) *drive.Result {
+	t.Helper()
+	o.Manager = extensible.New(nil, nil, extensible.Options{})
+	o.Limits = guard.Limits{BundleCoolDown: halfHour, FailureCoolDown: 60_000, LoadDataTTL: 180_000}
+	r, err := drive.Run(t.Context(), simulate.HotStart(seed, simulate.Messages(1000, 5000), 0.8, simulate.HotTuned), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestHotStart: in govern, on derived and on published load, Ballast makes every layout even within four acting cycles, and
+// no bundle moves twice.
+func TestHotStart(t *testing.T) {
+	for seed := uint64(1); seed <= 5; seed++ {
+		for _, derive := range []bool{true, false} {
+			var o drive.Options
+			if derive {
+				d, err := load.NewDerived(load.DeriveRules{Weights: load.Weights{BandwidthIn: 1, BandwidthOut: 1}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				o.Derived = d
+			}
+			r := hot(t, seed, o)
+			if s := r.Scoreboard(); s.Reached < 0 || s.Needed > 4 || s.Repeats > 0 {
+				t.Errorf("layout %d, derived %v:\n%s%s", seed, derive, r.Log(), s)
+			}
+		}
+	}
+}
+
+// TestOnlyGovernMoves: in the other modes the cluster is left alone.
+func TestOnlyGovernMoves(t *testing.T) {
+	for _, mode := range []control.Mode{control.Observe, control.Advise} {
+		r := hot(t, 1, drive.Options{Mode: mode})
+		if s := r.Scoreboard(); s.Moves != 0 || s.Acting != 0 || len(r.Cycles) == 0 {
+			t.Errorf("%s: %s", mode, s)
+		}
+	}
+}
