@@ -98,7 +98,7 @@ func (c *Cluster) start(ctx context.Context) (err error) {
 	c.metaIP = metaIP.String()
 	first := address(c.subnet, brokerAddress).String()
 	// A broker that finds no bookie exits, so it is not enough that the metadata is there.
-	started := wait.ForLog("Started component bookie-server").WithStartupTimeout(startLimit).WithPollInterval(100 * time.Millisecond)
+	started := wait.ForExec([]string{"sh", "-c", bookieRegistered}).WithStartupTimeout(startLimit).WithPollInterval(200 * time.Millisecond)
 	c.meta, err = tc.Run(ctx, c.image, append(request(c.network, "meta", metaIP, metaEnv(c.metaIP, first), metaScript),
 		tc.WithWaitStrategyAndDeadline(startLimit, started))...)
 	if err != nil {

@@ -74,7 +74,7 @@ func read(in io.Reader, out io.Writer) (*results, error) {
 	for _, t := range r.tests {
 		if t.outcome == "" {
 			t.outcome = "fail"
-			fmt.Fprintf(out, "FAIL %s %s: it did not come to its end\n%s", t.pkg, t.name, strings.Join(t.output, ""))
+			fmt.Fprintf(out, "FAIL %s %s: it did not come to its end\n%s", t.pkg, t.name, t.said())
 		}
 	}
 	return r, nil
@@ -99,7 +99,7 @@ func (t *test) show(out io.Writer) {
 	case t.name == "" && t.outcome == "pass":
 		fmt.Fprintf(out, "ok   %s (%.1fs)\n", t.pkg, t.elapsed)
 	case t.outcome == "fail":
-		fmt.Fprintf(out, "FAIL %s %s (%.1fs)\n%s", t.pkg, t.name, t.elapsed, strings.Join(t.output, ""))
+		fmt.Fprintf(out, "FAIL %s %s (%.1fs)\n%s", t.pkg, t.name, t.elapsed, t.said())
 	case t.outcome == "skip":
 		fmt.Fprintf(out, "skip %s %s: %s\n", t.pkg, t.name, t.reason())
 	case t.elapsed >= slow:
@@ -108,6 +108,17 @@ func (t *test) show(out io.Writer) {
 	if t.outcome == "pass" {
 		t.output = nil
 	}
+}
+
+// said is the output of a test, without the middle if it is very long.
+func (t *test) said() string {
+	const most = 200
+	lines := t.output
+	if len(lines) > most {
+		left := fmt.Sprintf("... %d lines left out ...\n", len(lines)-most)
+		lines = slices.Concat(lines[:most/2], []string{left}, lines[len(lines)-most/2:])
+	}
+	return strings.Join(lines, "")
 }
 
 // reason is what a skipped test said, without the position in the source.

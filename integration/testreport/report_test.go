@@ -65,3 +65,13 @@ func TestRunSavesAndSums(t *testing.T) {
 		t.Error("a file that is not there is no error")
 	}
 }
+
+func TestLongOutputIsCut(t *testing.T) {
+	y := &test{}
+	for range 1000 {
+		y.output = append(y.output, "line\n")
+	}
+	if got := strings.Count(y.said(), "\n"); got != 201 || !strings.Contains(y.said(), "... 800 lines left out ...") {
+		t.Errorf("%d lines of 1000 are shown", got)
+	}
+}
