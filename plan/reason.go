@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,11 +41,26 @@ func S(name, text string) Number { return Number{Name: name, Text: text} }
 
 // Because makes a reason of the code with its numbers. It allocates: on hot paths call it only when a trace is wanted.
 func (c Code) Because(numbers ...Number) Reason {
-	text := c.Template
-	for _, n := range numbers {
-		text = strings.ReplaceAll(text, "{"+n.Name+"}", n.String())
+	var text strings.Builder
+	text.Grow(len(c.Template) + 16*len(numbers))
+	rest := c.Template
+	for {
+		before, after, ok := strings.Cut(rest, "{")
+		text.WriteString(before)
+		if !ok {
+			break
+		}
+		name, next, closed := strings.Cut(after, "}")
+		i := slices.IndexFunc(numbers, func(n Number) bool { return n.Name == name })
+		if !closed || i < 0 { // no number of that name: the text stays as it is
+			text.WriteByte('{')
+			rest = after
+			continue
+		}
+		numbers[i].writeTo(&text)
+		rest = next
 	}
-	return Reason{Code: c.ID, Text: text, Numbers: numbers}
+	return Reason{Code: c.ID, Text: text.String(), Numbers: numbers}
 }
 
 // String is the sentence of the reason, or its code where it has none.
@@ -57,13 +73,22 @@ func (r Reason) String() string {
 
 // String is the value as people read it: up to six significant digits.
 func (n Number) String() string {
+	var text strings.Builder
+	n.writeTo(&text)
+	return text.String()
+}
+
+func (n *Number) writeTo(text *strings.Builder) {
 	if n.Text != "" {
-		return n.Text
+		text.WriteString(n.Text)
+		return
 	}
+	format, precision := byte('g'), 6
 	if n.Value == math.Trunc(n.Value) && math.Abs(n.Value) < 1e15 {
-		return strconv.FormatFloat(n.Value, 'f', -1, 64)
+		format, precision = 'f', -1
 	}
-	return strconv.FormatFloat(n.Value, 'g', 6, 64)
+	var digits [32]byte
+	text.Write(strconv.AppendFloat(digits[:0], n.Value, format, precision, 64))
 }
 
 type numberJSON struct {

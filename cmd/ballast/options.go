@@ -1,0 +1,125 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/ballast-lb/ballast/cluster/admin"
+	"github.com/ballast-lb/ballast/control"
+	"github.com/ballast-lb/ballast/load"
+	"github.com/ballast-lb/ballast/plan"
+	"github.com/ballast-lb/ballast/settings"
+	"github.com/ballast-lb/ballast/topics/pulsar"
+)
+
+// auth is how to authenticate, the same for topics and admin REST.
+func auth(b *settings.Ballast) pulsar.Auth {
+	out := pulsar.Auth{Token: b.Token, TokenFile: b.TokenFile, Plugin: b.AuthPlugin, Params: b.AuthParams,
+		OAuth2: pulsar.OAuth2{IssuerURL: b.IssuerEndpoint, ClientID: b.ClientID, Audience: b.Audience, Scope: b.Scope, KeyFile: b.KeyFile}}
+	if out.Token == "" && out.TokenFile == "" && out.Plugin == "" && out.OAuth2 == (pulsar.OAuth2{}) {
+		out.CertFile, out.KeyFile = b.TLSCertFile, b.TLSKeyFile // a client certificate alone is mutual TLS
+	}
+	return out
+}
+
+func adminOptions(b *settings.Ballast) (admin.Options, error) {
+	addresses, err := parseAddresses(b.BallastBrokerAddresses)
+	if err != nil {
+		return admin.Options{}, err
+	}
+	a := auth(b)
+	return admin.Options{
+		URLs: []string{b.WebServiceURL}, Addresses: addresses, WriteTimeout: b.BallastUnloadTimeout,
+		Auth: admin.Auth{Token: a.Token, TokenFile: a.TokenFile, CertFile: a.CertFile, KeyFile: a.KeyFile,
+			OAuth2: admin.OAuth2(a.OAuth2), Plugin: a.Plugin, Params: a.Params},
+		TLS: admin.TLS{TrustCertsFile: b.TLSTrustCertsFilePath, AllowInsecure: b.TLSAllowInsecureConnection},
+	}, nil
+}
+
+// parseAddresses reads brokerId=host:port pairs.
+func parseAddresses(pairs []string) (map[string]string, error) {
+	out := make(map[string]string, len(pairs))
+	for _, pair := range pairs {
+		id, address, ok := strings.Cut(pair, "=")
+		if !ok || id == "" || address == "" {
+			return nil, fmt.Errorf("ballastBrokerAddresses has %q: it must be brokerId=host:port", pair)
+		}
+		out[id] = address
+	}
+	return out, nil
+}
+
+// readCapacities reads limits per broker that count instead of the reported ones: a JSON object of broker id, or "*", to
+// {"cpu": percent of one core, "bandwidthIn": kbit/s, ...}. No file, no overrides.
+func readCapacities(path string) (map[string]load.Capacity, error) {
+	if path == "" {
+		return nil, nil
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("ballastCapacityOverridesFile: %w", err)
+	}
+	d := json.NewDecoder(strings.NewReader(string(b)))
+	d.DisallowUnknownFields()
+	var out map[string]load.Capacity
+	if err := d.Decode(&out); err != nil {
+		return nil, fmt.Errorf("ballastCapacityOverridesFile %s: %w; it must be like {\"host:8080\": {\"bandwidthIn\": 1000000}}", path, err)
+	}
+	return out, nil
+}
+
+// options are what the controller is made of.
+func (s *session) options(views *control.Views, mode control.Mode, manager plan.Manager) control.Options {
+	own := s.settings.Ballast
+	return control.Options{
+		Instance: s.instance, Mode: mode, Manager: manager, Viewer: views, Clock: control.SystemClock{}, Seed: uint64(time.Now().UnixNano()),
+		Executor: control.NewExecutor(s.cluster, views, control.SystemClock{}, control.ExecLimits{
+			Request: own.BallastUnloadTimeout, Verify: own.BallastVerifyTimeout, Poll: 50 * time.Millisecond}),
+		Limits: s.limits(), Explain: true, Logger: s.logger, Metrics: s.metrics,
+	}
+}
+
+// service makes the loop around a controller. end closes what it opened.
+func (s *session) service(views *control.Views, mode control.Mode) (service *control.Service, end func(), err error) {
+	c, choice, err := s.manager()
+	if err != nil {
+		return nil, nil, err
+	}
+	s.logger.Info("strategies", "manager", choice.Manager, "shedding", choice.Shedder, "placement", choice.Placer)
+	o := s.options(views, mode, c)
+	lock := control.NewLock(s.log, s.instance, lockTimeout, time.Now)
+	end = func() {}
+	if mode == control.Govern {
+		journal := control.NewTopicJournal(s.log)
+		o.Lock, o.Journal = lock, journal
+		end = func() {
+			if err := journal.Close(); err != nil {
+				s.logger.Warn("close the decision log", "error", err)
+			}
+		}
+	}
+	own := s.settings.Ballast
+	return &control.Service{
+		Cluster: s.cluster, Controller: control.New(o), Lock: lock, TakeOvers: control.NewTakeOvers(s.log, s.cluster, s.instance, time.Now),
+		TakeOver: own.BallastTakeOver, Interval: own.BallastCycleInterval, Standby: standby, Leave: leaveTimeout,
+		Clock: control.SystemClock{}, Metrics: s.metrics, Logger: s.logger, Each: s.logCycle,
+	}, end, nil
+}
+
+// logCycle writes a cycle into the log, with the moves that it planned.
+func (s *session) logCycle(cy *control.Cycle) {
+	if len(cy.Frozen) > 0 {
+		s.logger.Warn("nothing can be decided", "cycle", cy.N, "code", cy.Frozen[0].Code, "why", cy.Frozen[0].String())
+		return
+	}
+	s.logger.Info("cycle", "cycle", cy.N, "mode", cy.Mode, "decisions", len(cy.Plan.Decisions), "run", len(cy.Verdict.Run), "outcome", cy.Plan.Outcome.String())
+	for _, d := range cy.Plan.Decisions {
+		s.logger.Info("planned", "cycle", cy.N, "action", d.Action, "bundle", d.Bundle, "from", d.Source, "to", d.Destination, "why", d.Why.String())
+	}
+	for _, r := range cy.Verdict.Refused {
+		s.logger.Info("held back", "cycle", cy.N, "bundle", r.Decision.Bundle, "code", r.Why.Code, "why", r.Why.String())
+	}
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ballast-lb/ballast/control"
+)
+
+const (
+	lockTimeout  = 1500 * time.Millisecond // of one send through the lock; after it the lock counts as lost
+	leaveTimeout = 30 * time.Second
+	standby      = 2 * time.Second
+)
+
+func newRun(a *app) *cobra.Command {
+	var mode string
+	var takeOver bool
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Follow the cluster and, in govern, keep it even",
+		Long: `Runs until it is stopped, one cycle every ballastCycleInterval.
+
+observe compares what the cluster's own balancer does with what TransferShedder says, advise plans and explains, govern plans and
+acts. Only one process acts on a cluster; further ones stand by. govern refuses while the built-in shedder is on, unless
+--take-over: then it writes down what it finds, switches the shedder off, and puts everything back when it leaves, or at
+the next start after a crash, or by "ballast release".`,
+		Args: cobra.NoArgs,
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("mode") {
+				a.set = append(a.set, "ballastMode="+mode)
+			}
+			if takeOver {
+				a.set = append(a.set, "ballastTakeOver=true")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context()) },
+	}
+	cmd.Flags().StringVar(&mode, "mode", string(control.Advise), "observe, advise or govern")
+	cmd.Flags().BoolVar(&takeOver, "take-over", false, "switch the built-in shedder off while governing")
+	return cmd
+}
+
+func (a *app) run(ctx context.Context) error {
+	s, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	mode, err := control.ParseMode(s.settings.Ballast.BallastMode)
+	if err != nil {
+		return err
+	}
+	name, err := s.cluster.Name(ctx)
+	if err != nil {
+		return err
+	}
+	registry := prometheus.NewRegistry()
+	s.metrics = control.NewMetrics(registry, name)
+	views, stop, err := s.follow(ctx, true)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	service, end, err := s.service(views, mode)
+	if err != nil {
+		return err
+	}
+	defer end()
+	s.logger.Info("following", "cluster", name, "version", s.version, "mode", mode, "instance", s.instance)
+	g, ctx := errgroup.WithContext(ctx)
+	if address := s.settings.Ballast.BallastHTTPListenAddress; address != "" {
+		g.Go(func() error { return serveMetrics(ctx, address, registry) })
+	}
+	g.Go(func() error { return service.Run(ctx) })
+	err = g.Wait()
+	if errors.Is(err, context.Canceled) {
+		return nil // stopped by the user
+	}
+	return err
+}
+
+// serveMetrics serves /metrics until ctx ends.
+func serveMetrics(ctx context.Context, address string, registry *prometheus.Registry) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("ballastHttpListenAddress is %q: %w", address, err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(listener) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	shut, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	err = server.Shutdown(shut)
+	<-done
+	return err
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/ballast-lb/ballast/cluster/admin"
+	"github.com/ballast-lb/ballast/control"
+	"github.com/ballast-lb/ballast/guard"
+	"github.com/ballast-lb/ballast/load"
+	"github.com/ballast-lb/ballast/plan"
+	"github.com/ballast-lb/ballast/settings"
+	"github.com/ballast-lb/ballast/strategies"
+	"github.com/ballast-lb/ballast/topics"
+	"github.com/ballast-lb/ballast/topics/pulsar"
+)
+
+// session is a connection to a cluster: its admin REST, its topics and the settings as it has them.
+type session struct {
+	cluster  *admin.Client
+	log      topics.Log
+	settings *settings.Layered
+	version  string // of Pulsar
+	instance string
+	logger   *slog.Logger
+	metrics  *control.Metrics // nil = none
+}
+
+// connect asks the cluster for its version and runtime configuration, and lays the program's own settings over them.
+func (a *app) connect(ctx context.Context) (*session, error) {
+	given, err := a.resolve("")
+	if err != nil {
+		return nil, err
+	}
+	own := given.Ballast
+	s := &session{logger: a.logger(own), instance: instanceName()}
+	options, err := adminOptions(own)
+	if err != nil {
+		return nil, err
+	}
+	options.Logger = s.logger
+	if s.cluster, err = admin.New(options); err != nil {
+		return nil, err
+	}
+	runtime, err := s.cluster.RuntimeConfig(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("the cluster at %s (webServiceUrl) does not answer: %w", own.WebServiceURL, err)
+	}
+	if s.version, err = clusterVersion(ctx, s.cluster); err != nil {
+		return nil, err
+	}
+	if s.settings, err = a.resolve(s.version, settings.ClusterLayer(own.WebServiceURL, runtime)); err != nil {
+		return nil, err
+	}
+	if s.log, err = pulsar.Open(pulsarOptions(own, s.logger)); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// clusterVersion is the Pulsar version of the leader, whose decisions are the cluster's; without a leader, of any broker.
+func clusterVersion(ctx context.Context, c *admin.Client) (string, error) {
+	broker, err := c.Leader(ctx)
+	if err != nil {
+		return "", err
+	}
+	if broker == "" {
+		ids, err := c.BrokerIDs(ctx)
+		if err != nil {
+			return "", err
+		}
+		if len(ids) == 0 {
+			return "", errors.New("the cluster has no registered broker")
+		}
+		broker = ids[0]
+	}
+	return c.Version(ctx, broker)
+}
+
+func (s *session) close() {
+	if err := errors.Join(s.log.Close(), s.cluster.Close()); err != nil {
+		s.logger.Warn("close the connection", "error", err)
+	}
+}
+
+// instanceName tells this process from others in the logs and in the decision log.
+func instanceName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s-%d", host, os.Getpid())
+}
+
+// ErrManager is wrapped by the error about a cluster whose load manager this version cannot follow.
+var errManager = errors.New("this version follows clusters with the Extensible load manager")
+
+// follow subscribes to the cluster's topics and feeds the views until stop is called.
+func (s *session) follow(ctx context.Context, estimate bool) (views *control.Views, stop func(), err error) {
+	class := s.settings.Settings.LoadManagerClassName
+	if !strings.HasSuffix(class, "ExtensibleLoadManagerImpl") && class != "extensible" {
+		return nil, nil, fmt.Errorf("%w; this one runs %s (loadManagerClassName), whose load data is not on topics", errManager, class)
+	}
+	if store := s.settings.Settings.LoadManagerServiceUnitStateTableViewClassName; !strings.HasSuffix(store, "ServiceUnitStateTableViewImpl") {
+		return nil, nil, fmt.Errorf("this cluster keeps ownership in its metadata store (loadManagerServiceUnitStateTableViewClassName is %s); "+
+			"this version reads it from the system topic, ServiceUnitStateTableViewImpl", store)
+	}
+	derived, err := s.derived()
+	if err != nil {
+		return nil, nil, err
+	}
+	silence := 2 * time.Duration(max(s.settings.Settings.LoadBalancerReportUpdateMaxIntervalMinutes, 1)) * time.Minute
+	views = control.NewViews(control.ViewOptions{Cluster: s.cluster, Log: s.log, Settings: s.settings.Settings, Version: s.version,
+		Estimate: estimate, Silence: silence, Derived: derived, Logger: s.logger})
+	if err := views.Open(ctx); err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- views.Run(ctx) }()
+	return views, func() {
+		cancel()
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+			s.logger.Warn("following the topics ended", "error", err)
+		}
+		if err := views.Close(); err != nil {
+			s.logger.Warn("close the subscriptions", "error", err)
+		}
+	}, nil
+}
+
+// derived is our own average of the load, nil when the settings ask for the published one.
+func (s *session) derived() (*load.Derived, error) {
+	own := s.settings.Ballast
+	if own.BallastLoadSource != "derived" {
+		return nil, nil
+	}
+	capacities, err := readCapacities(own.BallastCapacityOverridesFile)
+	if err != nil {
+		return nil, err
+	}
+	return load.NewDerived(load.DeriveRules{
+		Weights: load.Weights{CPU: own.BallastCPUWeight, Memory: own.BallastMemoryWeight, DirectMemory: own.BallastDirectMemoryWeight,
+			BandwidthIn: own.BallastBandwidthInWeight, BandwidthOut: own.BallastBandwidthOutWeight},
+		HalfLifeMillis: own.BallastLoadHalfLife.Milliseconds(), Capacities: capacities,
+	})
+}
+
+// settle waits until every registered broker was heard and the ownership topic was read, or until the wait is over.
+func (s *session) settle(ctx context.Context, views *control.Views, wait time.Duration) error {
+	clock := control.SystemClock{}
+	for end := clock.Now().Add(wait); ; {
+		look, err := views.Look(ctx, clock.Now())
+		if err != nil {
+			return err
+		}
+		if len(look.Frozen) == 0 || clock.Now().After(end) {
+			return nil
+		}
+		if err := clock.Sleep(ctx, 200*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// manager is the load manager that the settings name.
+func (s *session) manager() (plan.Manager, strategies.Choice, error) {
+	return strategies.New(s.settings)
+}
+
+// pulsarOptions say how to reach the topics.
+func pulsarOptions(b *settings.Ballast, logger *slog.Logger) pulsar.Options {
+	return pulsar.Options{
+		ServiceURL: b.ServiceURL, AdminURL: b.WebServiceURL, ListenerName: b.ListenerName, SendTimeout: lockTimeout, Logger: logger,
+		Auth: auth(b), TLS: pulsar.TLS{TrustCertsFile: b.TLSTrustCertsFilePath, AllowInsecure: b.TLSAllowInsecureConnection},
+	}
+}
+
+// limits are the guard's limits as the settings give them.
+func (s *session) limits() guard.Limits {
+	own := s.settings.Ballast
+	return guard.Limits{
+		BundlesPerCycle: int(own.BallastMaxBundlesPerCycle), TopicsPerSecond: int64(own.BallastMaxTopicsPerSecond),
+		BundleCoolDown: own.BallastBundleCoolDown.Milliseconds(), FailureCoolDown: own.BallastBundleCoolDown.Milliseconds(),
+		LoadDataTTL: s.settings.Settings.LoadBalancerBrokerLoadDataTTLInSeconds * 1000,
+	}
+}
