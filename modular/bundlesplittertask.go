@@ -53,19 +53,21 @@ func BundlesToSplit(snap *cluster.Snapshot, o Options, bundleCount func(namespac
 			name, stats := b.Local.LastStats[k].Bundle, &b.Local.LastStats[k].Stats
 			why, isHot := limits.judge(stats, historyOf(snap, b, k, name), trace != nil)
 			if !isHot {
-				notSplit(trace, name, b.ID, why)
+				notSplit(trace, name, b.ID, func() plan.Reason { return why })
 				continue
 			}
 			hot++
-			ns := namespaceOf(name)
+			ns := namespaceOf(snap, name)
 			n, known := bundleCount(ns)
 			switch {
 			case !known:
-				notSplit(trace, name, b.ID, CountUnknown.Because(plan.S("namespace", ns)))
+				notSplit(trace, name, b.ID, func() plan.Reason { return CountUnknown.Because(plan.S("namespace", ns)) })
 				continue
 			case int64(n)+int64(planned[ns]) >= c.LoadBalancerNamespaceMaximumBundles:
-				notSplit(trace, name, b.ID, NamespaceFull.Because(plan.N("bundles", n), plan.N("planned", planned[ns]),
-					plan.N("limit", c.LoadBalancerNamespaceMaximumBundles), plan.S("namespace", ns)))
+				notSplit(trace, name, b.ID, func() plan.Reason {
+					return NamespaceFull.Because(plan.N("bundles", n), plan.N("planned", planned[ns]),
+						plan.N("limit", c.LoadBalancerNamespaceMaximumBundles), plan.S("namespace", ns))
+				})
 				continue
 			}
 			planned[ns]++
@@ -80,10 +82,10 @@ func BundlesToSplit(snap *cluster.Snapshot, o Options, bundleCount func(namespac
 	return chosen, hot
 }
 
-// notSplit records that a bundle is not split.
-func notSplit(trace *plan.Trace, bundle, broker string, why plan.Reason) {
+// notSplit records that a bundle is not split. why is called only if there is a trace.
+func notSplit(trace *plan.Trace, bundle, broker string, why func() plan.Reason) {
 	if trace != nil {
-		trace.Skip(bundle, broker, "", why)
+		trace.Skip(bundle, broker, "", why())
 	}
 }
 

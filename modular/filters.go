@@ -40,7 +40,7 @@ type choice struct {
 }
 
 func (m *Manager) choice(snap *cluster.Snapshot, st *State, bundle string, trace *plan.Trace) *choice {
-	c := &choice{m: m, snap: snap, st: st, view: st.viewOf(snap), bundle: bundle, namespace: namespaceOf(bundle), kind: true, trace: trace}
+	c := &choice{m: m, snap: snap, st: st, view: st.viewOf(snap), bundle: bundle, namespace: namespaceOf(snap, bundle), kind: true, trace: trace}
 	c.policies = c.view.policiesOf(m.Options.CheckTopicKinds)
 	i := snap.BundleIndex(bundle)
 	if i >= 0 {

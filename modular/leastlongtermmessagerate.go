@@ -55,13 +55,12 @@ func (l LeastLongTermMessageRate) Best(snap *cluster.Snapshot, candidates []int,
 // Score is the long-term message rate (msg/s) of a broker with a load report, what was just assigned to it included, +Inf
 // if it is above the overload threshold.
 func (LeastLongTermMessageRate) Score(snap *cluster.Snapshot, broker int, state plan.State) float64 {
-	w := load.WeightsOf(snap.Settings)
-	return longTermScore(snap, broker, stateOf(state), &w, overloadThreshold(snap))
+	test := newOverloadTest(snap)
+	return longTermScore(&snap.Brokers[broker], broker, stateOf(state), &test)
 }
 
-func longTermScore(snap *cluster.Snapshot, broker int, st *State, w *load.Weights, threshold float64) float64 {
-	b := &snap.Brokers[broker]
-	if load.LocalWeightedMaxUsage(b.Local, w) > threshold {
+func longTermScore(b *cluster.Broker, broker int, st *State, test *overloadTest) float64 {
+	if test.above(b.Local) {
 		return math.Inf(1)
 	}
 	return longTermRate(b, broker, st)
@@ -86,13 +85,14 @@ func averageRate(t *event.TimeAverageBrokerData) float64 {
 // best is the candidates with the lowest score, in order, and that score. If no score can be compared (NaN) it is all
 // candidates. Candidates without a load report, on which Pulsar fails, are left out.
 func (LeastLongTermMessageRate) best(snap *cluster.Snapshot, candidates []int, st *State) ([]int, float64) {
-	w, threshold := load.WeightsOf(snap.Settings), overloadThreshold(snap)
+	test := newOverloadTest(snap)
 	best, least := st.scratch.best[:0], math.Inf(1)
 	for _, i := range candidates {
-		if snap.Brokers[i].Local == nil {
+		b := &snap.Brokers[i]
+		if b.Local == nil {
 			continue
 		}
-		switch score := longTermScore(snap, i, st, &w, threshold); {
+		switch score := longTermScore(b, i, st, &test); {
 		case score < least:
 			best, least = append(best[:0], i), score
 		case score == least:
@@ -118,15 +118,15 @@ func reporting(snap *cluster.Snapshot, candidates, to []int) []int {
 
 // explain records why the candidates that are not the best were passed over.
 func (LeastLongTermMessageRate) explain(snap *cluster.Snapshot, bundle string, candidates []int, st *State, least float64, trace *plan.Trace) {
-	w, threshold := load.WeightsOf(snap.Settings), overloadThreshold(snap)
+	test, threshold := newOverloadTest(snap), overloadThreshold(snap)
 	for _, i := range candidates {
 		b := &snap.Brokers[i]
 		if b.Local == nil {
 			leaveSilent(trace, bundle, b)
 			continue
 		}
-		score := longTermScore(snap, i, st, &w, threshold)
-		switch usage := load.LocalWeightedMaxUsage(b.Local, &w); {
+		score := longTermScore(b, i, st, &test)
+		switch usage := load.LocalWeightedMaxUsage(b.Local, &test.weights); {
 		case usage > threshold:
 			trace.Skip(bundle, b.ID, "", OverloadedCandidate.Because(plan.N("usage", usage), plan.N("threshold", threshold)))
 		case score != least:

@@ -59,25 +59,29 @@ func (LeastResourceUsageWithWeight) difference(snap *cluster.Snapshot) float64 {
 // below it far enough. Candidates without a load report, on which Pulsar fails, are left out.
 func (l LeastResourceUsageWithWeight) best(snap *cluster.Snapshot, candidates []int, st *State) (best []int, average float64, fallback bool) {
 	w := load.WeightsOf(snap.Settings)
-	best = st.scratch.best[:0]
-	n, total := 0, 0.0
+	best, usage := st.scratch.best[:0], st.scratch.usage[:0]
+	total := 0.0
 	for _, i := range candidates {
-		if snap.Brokers[i].Local != nil {
-			total += l.advance(snap, i, st, &w)
+		if snap.Brokers[i].Local == nil {
+			continue
+		}
+		u := l.advance(snap, i, st, &w)
+		total += u
+		best, usage = append(best, i), append(usage, u)
+	}
+	st.scratch.best, st.scratch.usage = best, usage
+	if len(best) == 0 {
+		return nil, 0, false
+	}
+	average = total / float64(len(best))
+	difference, n := l.difference(snap), 0
+	for k, u := range usage {
+		if u+difference <= average {
+			best[n] = best[k]
 			n++
 		}
 	}
-	if n == 0 {
-		return nil, 0, false
-	}
-	average = total / float64(n)
-	difference := l.difference(snap)
-	for _, i := range candidates {
-		b := &snap.Brokers[i]
-		if b.Local != nil && float64(st.LeastResource.Get(i, b.ID).Usage)+difference <= average {
-			best = append(best, i)
-		}
-	}
+	best = best[:n]
 	if len(best) == 0 {
 		fallback = true
 		if l.Options.AvoidOverloaded {

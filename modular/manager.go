@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/ballast-lb/ballast/cluster"
 	"github.com/ballast-lb/ballast/event"
@@ -62,6 +63,8 @@ var (
 	AlreadyAssigned = plan.Code{ID: "ALREADY_ASSIGNED", Template: "the bundle was just assigned to {broker}"}
 	// AffinityGone: the broker that the bundle was unloaded to is not registered any more.
 	AffinityGone = plan.Code{ID: "UNLOADED_TO_GONE", Template: "{broker}, which the bundle was unloaded to, is not registered"}
+	// OwnNamespace: a heartbeat or SLA namespace belongs to the broker it names.
+	OwnNamespace = plan.Code{ID: "OWN_NAMESPACE", Template: "{namespace} belongs to {broker}"}
 	// NoneAllowed: policies allow no broker.
 	NoneAllowed = plan.Code{ID: "NO_BROKER_ALLOWED", Template: "none of {brokers} brokers may take {namespace}"}
 	// NoneChosen: the strategy chose none, or one of which nothing is known.
@@ -75,6 +78,10 @@ var (
 func (m *Manager) Place(snap *cluster.Snapshot, bundle string, state plan.State, rnd plan.Rand, trace *plan.Trace) (plan.Decision, plan.State) {
 	st := stateOf(state)
 	d := plan.Decision{Action: plan.Place, Bundle: bundle}
+	if id, ok := ownerOf(snap, namespaceOf(snap, bundle)); ok {
+		d.Destination, d.Why = id, OwnNamespace.Because(plan.S("namespace", namespaceOf(snap, bundle)), plan.S("broker", id))
+		return withLoad(d, snap, st), st
+	}
 	if id, ok := st.Affinity[bundle]; ok {
 		delete(st.Affinity, bundle)
 		if !m.Options.CheckAffinity || snap.BrokerIndex(id) >= 0 {
@@ -95,6 +102,16 @@ func (m *Manager) Place(snap *cluster.Snapshot, bundle string, state plan.State,
 		st.preallocate(snap, bundle, i, dataOf(snap, st, bundle))
 	}
 	return withLoad(d, snap, st), st
+}
+
+// ownerOf is the broker that a heartbeat namespace belongs to, and that of an SLA namespace if it is registered.
+// Pulsar: NamespaceService.getHeartbeatNamespace and checkSLAMonitorNamespace, asked before the load manager.
+func ownerOf(snap *cluster.Snapshot, namespace string) (string, bool) {
+	if !load.IsBrokerNamespace(namespace) {
+		return "", false
+	}
+	tenant, broker, _ := strings.Cut(namespace, "/")
+	return broker, tenant == "pulsar" || snap.BrokerIndex(broker) >= 0
 }
 
 // learn gives a bundle that nothing is known of the history of one that was never seen.
@@ -201,6 +218,9 @@ func (m *Manager) Record(state plan.State, done plan.Decision, now int64) plan.S
 			st.RecentlyUnloaded = make(map[string]int64)
 		}
 		st.RecentlyUnloaded[done.Bundle] = now
+		if m.Options.KeepPreallocations {
+			st.forgetAssignment(done.Bundle)
+		}
 		if done.Destination != "" {
 			if st.Affinity == nil {
 				st.Affinity = make(map[string]string)
@@ -211,6 +231,17 @@ func (m *Manager) Record(state plan.State, done plan.Decision, now int64) plan.S
 		st.forgetBundles(func(b string) bool { return b == done.Bundle })
 	}
 	return st
+}
+
+// forgetAssignment drops the pre-allocation of a bundle.
+func (st *State) forgetAssignment(bundle string) {
+	delete(st.Assigned, bundle)
+	for i := range st.Preallocated.entries {
+		p := &st.Preallocated.entries[i].Value
+		if k := slices.IndexFunc(p.Bundles, func(x Preallocation) bool { return x.Bundle == bundle }); k >= 0 {
+			*p = Preallocations{Bundles: slices.Delete(slices.Clone(p.Bundles), k, k+1)}
+		}
+	}
 }
 
 // forgetBundles drops the histories of bundles.

@@ -417,3 +417,28 @@ func TestRecordSplit(t *testing.T) {
 		t.Error("Record changed the state it was given")
 	}
 }
+
+// TestOwnNamespaces holds that heartbeat and SLA bundles go to the broker they name, the latter only if it is there.
+func TestOwnNamespaces(t *testing.T) {
+	w := describe(t, "broker b1", "broker b2")
+	for bundle, want := range map[string]string{
+		"pulsar/b2:8080/0x00000000_0xffffffff": "b2", "pulsar/gone:8080/0x00000000_0xffffffff": "gone",
+		"sla-monitor/b2:8080/0x00000000_0xffffffff": "b2", "sla-monitor/gone:8080/0x00000000_0xffffffff": "b1",
+	} {
+		if got, _ := w.place(t, modular.Options{}, bundle); got != want {
+			t.Errorf("%s: placed on %s, want %s", bundle, got, want)
+		}
+	}
+}
+
+// TestUnloadEndsAssignment holds that with KeepPreallocations an unloaded bundle does not count as assigned any more.
+func TestUnloadEndsAssignment(t *testing.T) {
+	w := describe(t, "broker b1", "broker b2")
+	m := manager(t, modular.Options{KeepPreallocations: true})
+	_, st := m.Place(w.snapshot(), longBundle("t/n/0"), nil, nil, nil)
+	st = m.Record(st, plan.Decision{Action: plan.Unload, Bundle: longBundle("t/n/0"), Source: "b1:8080"}, w.now)
+	s := st.(*modular.State)
+	if len(s.Assigned) != 0 || len(s.Preallocated.Get(-1, "b1:8080").Bundles) != 0 {
+		t.Errorf("still assigned: %v %+v", s.Assigned, s.Preallocated.Entries())
+	}
+}

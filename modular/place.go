@@ -1,6 +1,7 @@
 package modular
 
 import (
+	"math"
 	"slices"
 
 	"github.com/ballast-lb/ballast/cluster"
@@ -63,6 +64,34 @@ func candidate(snap *cluster.Snapshot, candidates []int, id string) int {
 // overloadThreshold is loadBalancerBrokerOverloadedThresholdPercentage as a fraction.
 func overloadThreshold(snap *cluster.Snapshot) float64 {
 	return float64(snap.Settings.LoadBalancerBrokerOverloadedThresholdPercentage) / 100
+}
+
+// overloadTest says which brokers are above the overload threshold. It is the comparison of the weighted maximum usage with
+// the threshold, turned around so that it ends at the first resource that is above: usage/100 > threshold exactly where
+// usage > limit.
+type overloadTest struct {
+	weights load.Weights
+	limit   float64 // percent
+}
+
+func newOverloadTest(snap *cluster.Snapshot) overloadTest {
+	threshold := overloadThreshold(snap)
+	limit := threshold * 100
+	for limit/100 > threshold {
+		limit = math.Nextafter(limit, math.Inf(-1))
+	}
+	for next := math.Nextafter(limit, math.Inf(1)); next/100 <= threshold; next = math.Nextafter(limit, math.Inf(1)) {
+		limit = next
+	}
+	return overloadTest{weights: load.WeightsOf(snap.Settings), limit: limit}
+}
+
+// above says whether a broker is above the threshold.
+func (t *overloadTest) above(d *event.LocalBrokerData) bool {
+	return float64(d.CPU.PercentUsage())*t.weights.CPU > t.limit ||
+		float64(d.DirectMemory.PercentUsage())*t.weights.DirectMemory > t.limit ||
+		float64(d.BandwidthIn.PercentUsage())*t.weights.BandwidthIn > t.limit ||
+		float64(d.BandwidthOut.PercentUsage())*t.weights.BandwidthOut > t.limit
 }
 
 // unseen is the history of a bundle that nothing is known of.

@@ -126,7 +126,7 @@ func (c *cycle) run(p plan.Plan) plan.Plan {
 
 // settle gives a proposal its destination. It is false if the bundle cannot leave.
 func (c *cycle) settle(d *plan.Decision) bool {
-	ns := namespaceOf(d.Bundle)
+	ns := namespaceOf(c.snap, d.Bundle)
 	if slices.Contains(c.snap.Settings.LoadBalancerSheddingExcludedNamespaces, ns) {
 		return c.drop(d, func() plan.Reason { return NamespaceExcluded.Because(plan.S("namespace", ns)) })
 	}

@@ -73,16 +73,18 @@ func bundleCounts(snap *cluster.Snapshot) func(string) (int, bool) {
 
 // splitOf is the decision to split a hot bundle, false if it cannot be split.
 func (m *Manager) splitOf(snap *cluster.Snapshot, st *State, s ToSplit, trace *plan.Trace) (plan.Decision, bool) {
-	ns := namespaceOf(s.Bundle)
+	ns := namespaceOf(snap, s.Bundle)
 	bundleRange := strings.TrimPrefix(s.Bundle, ns+"/")
 	lower, upper, err := parseRange(bundleRange)
 	if err != nil || upper-lower <= 1 {
-		notSplit(trace, s.Bundle, s.Broker, RangeTooSmall.Because(plan.S("range", bundleRange)))
+		notSplit(trace, s.Bundle, s.Broker, func() plan.Reason { return RangeTooSmall.Because(plan.S("range", bundleRange)) })
 		return plan.Decision{}, false
 	}
 	i := snap.BundleIndex(s.Bundle)
 	if i < 0 {
-		notSplit(trace, s.Bundle, s.Broker, NotABundle.Because(plan.S("namespace", ns), plan.S("range", bundleRange)))
+		notSplit(trace, s.Bundle, s.Broker, func() plan.Reason {
+			return NotABundle.Because(plan.S("namespace", ns), plan.S("range", bundleRange))
+		})
 		return plan.Decision{}, false
 	}
 	d := unload(snap, i, s.Broker)

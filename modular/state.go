@@ -75,6 +75,7 @@ type UsageAverage struct {
 // scratch is memory that a placement uses again, so that it allocates nothing.
 type scratch struct {
 	best       []int
+	usage      []float64
 	candidates []int
 	policy     []int
 	counts     []int

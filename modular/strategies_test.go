@@ -353,3 +353,110 @@ func TestRecentlyUnloaded(t *testing.T) {
 		t.Error("the log does not say why t/n/0 stays")
 	}
 }
+
+// TestPlannedPlacement holds Pulsar 5's rules for a bundle that is being shed from b1 to b2, threshold 85.
+func TestPlannedPlacement(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		lines      []string
+		candidates []int
+		want       []string
+		code       plan.Code
+	}{
+		{"to its destination", nil, []int{0, 1, 2, 3}, []string{"b2"}, modular.PlannedTarget},
+		{"at the threshold", []string{"broker b2 cpu=85"}, []int{0, 1, 2, 3}, []string{"b2"}, modular.PlannedTarget},
+		{"nothing known of the destination", []string{"broker b2 silent=true"}, []int{0, 1, 2, 3}, []string{"b2"}, modular.PlannedTarget},
+		{"no candidate", nil, []int{0, 2, 3}, []string{"b3", "b4"}, modular.TargetGone},
+		{"no candidate but the source", nil, []int{0}, []string{}, modular.OnlySource},
+		{"no candidates", nil, nil, []string{}, modular.NoCandidates},
+		{"overloaded", []string{"broker b2 cpu=86"}, []int{0, 1, 2, 3}, []string{"b3", "b4"}, modular.TargetOverloaded},
+		{"overloaded, as is another", []string{"broker b2 cpu=86", "broker b3 cpu=90"}, []int{0, 1, 2, 3}, []string{"b4"}, modular.TargetOverloaded},
+		{"overloaded, others unknown", []string{"broker b2 cpu=86", "broker b3 silent=true", "broker b4 silent=true"}, []int{0, 1, 2, 3}, []string{"b2"}, modular.OnlyTarget},
+		{"overloaded, no others", []string{"broker b2 cpu=86"}, []int{0, 1}, []string{"b2"}, modular.OnlyTarget},
+	} {
+		w := describe(t, "broker b1 cpu=90", "broker b2 cpu=10", "broker b3 cpu=20", "broker b4 cpu=30", "bundle t/n/0 on=b1")
+		w.version = "5.0.1"
+		w.add(t, c.lines...)
+		snap, st := w.snapshot(), modular.NewState()
+		st.Avg.Plan = map[string]modular.AvgPlanned{longBundle("t/n/0"): {Source: "b1:8080", Destination: "b2:8080"}}
+		wantSlice(t, c.name, ids(snap, modular.AvgShedder{}.Best(snap, longBundle("t/n/0"), c.candidates, st)), c.want)
+		i, why := modular.AvgShedder{}.Place(snap, longBundle("t/n/0"), c.candidates, st, nil, &plan.Trace{})
+		if why.Code != c.code.ID || (i < 0) != (len(c.want) == 0) {
+			t.Errorf("%s: %d because %s", c.name, i, why)
+		}
+		if len(st.Avg.Targets) != 0 {
+			t.Errorf("%s: remembers %v", c.name, st.Avg.Targets)
+		}
+	}
+}
+
+// TestCycle5 holds that in Pulsar 5 a cycle sends what AvgShedder shed where it planned, and that no plan outlives the cycle.
+func TestCycle5(t *testing.T) {
+	w := describe(t, "set loadBalancerAvgShedderHitCountHighThreshold=1 maxUnloadPercentage=0.5 loadBalancerDistributeBundlesEvenlyEnabled=false",
+		"broker b1 cpu=84", "broker b2 cpu=80", "broker b3 cpu=20", "broker b4 cpu=10", "bundle t/n/0..3 on=b1 rate=5k", "bundle t/m/0..3 on=b2 rate=5k")
+	w.version = "5.0.1"
+	m, err := modular.New(modular.AvgShedder{}, modular.AvgShedder{}, modular.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, next := m.Shed(w.snapshot(), nil, fixed(0), nil)
+	var got []string
+	for _, d := range p.Decisions {
+		got = append(got, short(d.Bundle+" "+d.Destination))
+	}
+	wantSlice(t, "transfers", got, []string{"t/n/0 b4", "t/n/1 b4", "t/m/0 b3", "t/m/1 b3"})
+	if st := next.(*modular.State); st.Avg.Plan != nil || len(st.Avg.Targets) != 0 {
+		t.Errorf("remembers %v %v", st.Avg.Plan, st.Avg.Targets)
+	}
+}
+
+// TestLowerBoundary holds the ends of the search below the average.
+func TestLowerBoundary(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		lines []string
+		o     modular.Options
+		want  []string
+		code  plan.Code
+	}{
+		{"from the most used", []string{"bundle t/n/0..1 on=b1 throughput=200M", "bundle t/m/0..1 on=b2 throughput=300M"}, modular.Options{}, []string{"t/n/0"}, modular.Selected},
+		{"from the next that has bundles", []string{"bundle t/n/0 on=b1 throughput=200M", "bundle t/m/0..1 on=b2 throughput=300M"}, modular.Options{}, []string{"t/m/0"}, modular.Selected},
+		{"nobody has bundles", []string{"bundle t/n/0 on=b1 throughput=200M", "bundle t/m/0 on=b2 throughput=300M"}, modular.Options{}, nil, modular.NoHighBroker},
+		{"too little to move", []string{"bundle t/n/0..1 on=b1 throughput=10M"}, modular.Options{}, nil, modular.OffloadTooSmall},
+		{"nothing may leave", []string{"bundle t/n/0..1 on=b1 stored=false throughput=200M"}, modular.Options{}, nil, modular.NothingEligible},
+		{"nobody is low", []string{"broker b11 cpu=60", "bundle t/n/0..1 on=b1 throughput=200M"}, modular.Options{}, nil, modular.NoneLow},
+		{"low now, too", []string{"bundle t/n/0..1 on=b1 throughput=200M"}, modular.Options{CurrentUsageMustExceed: true}, []string{"t/n/0"}, modular.Selected},
+	} {
+		w := describe(t, "set lowerBoundarySheddingEnabled=true", "broker b1 cpu=61")
+		for i := 2; i <= 10; i++ {
+			w.add(t, "broker b"+string(rune('0'+i%10))+" cpu=60")
+		}
+		w.add(t, "broker b11 cpu=5")
+		w.add(t, c.lines...)
+		p, _ := modular.ThresholdShedder{Options: c.o}.Shed(w.snapshot(), nil, nil)
+		wantSlice(t, c.name, bundles(p), c.want)
+		if p.Outcome.Code != c.code.ID {
+			t.Errorf("%s: %s: %s", c.name, p.Outcome.Code, p.Outcome)
+		}
+	}
+}
+
+// TestLowerBoundaryOfNow holds that with CurrentUsageMustExceed nothing is shed for a broker whose average is still low
+// although it has been filled up.
+func TestLowerBoundaryOfNow(t *testing.T) {
+	for now, want := range map[bool]int{false: 1, true: 0} {
+		w := describe(t, "set lowerBoundarySheddingEnabled=true", "broker b1 cpu=61", "broker b2 cpu=60", "broker b3 cpu=60", "broker b4 cpu=60",
+			"broker b5 cpu=60", "broker b6 cpu=5", "bundle t/n/0..1 on=b1 throughput=200M")
+		s := modular.ThresholdShedder{Options: modular.Options{CurrentUsageMustExceed: now, HistoryOncePerRun: true}}
+		_, st := s.Shed(w.snapshot(), nil, nil)
+		w.add(t, "broker b6 cpu=60")
+		trace := &plan.Trace{}
+		p, _ := s.Shed(w.snapshot(), st, trace)
+		if len(p.Decisions) != want {
+			t.Errorf("now %v: %d bundles, want %d: %s", now, len(p.Decisions), want, p.Outcome)
+		}
+		if now && !hasReason(trace, modular.CurrentlyWithin) {
+			t.Errorf("the log does not say why:\n%s", logged(trace))
+		}
+	}
+}

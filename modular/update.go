@@ -24,7 +24,7 @@ func (m *Manager) Update(snap *cluster.Snapshot, state plan.State) (*cluster.Sna
 	u := update{m: m, st: stateOf(state).next()}
 	next := *snap
 	next.Brokers, next.Bundles = slices.Clone(snap.Brokers), slices.Clone(snap.Bundles)
-	u.snap = next.Index()
+	u.snap = &next // names and places are the same, so the look-up tables are, too
 	u.brokers()
 	u.fold()
 	u.preallocations()
@@ -79,7 +79,7 @@ func (u *update) fold() {
 		var sum event.TimeAverageBrokerData
 		for k := range b.Local.LastStats {
 			s := &b.Local.LastStats[k]
-			d := u.historyOf(bundleAt(u.snap, b, k), s.Bundle, &extra)
+			d := u.historyOf(u.snap.BundleIndex(s.Bundle), s.Bundle, &extra)
 			if count {
 				load.UpdateBundleData(d, &s.Stats)
 			}
@@ -98,15 +98,6 @@ func (u *update) newReport(hint int, b *cluster.Broker) bool {
 	}
 	*at = b.Local.LastUpdate
 	return true
-}
-
-// bundleAt is the place of the k-th bundle that a broker reports, -1 if the snapshot does not have it.
-func bundleAt(snap *cluster.Snapshot, b *cluster.Broker, k int) int {
-	name := b.Local.LastStats[k].Bundle
-	if k < len(b.Bundles) && snap.Bundles[b.Bundles[k]].Name == name {
-		return b.Bundles[k]
-	}
-	return snap.BundleIndex(name)
 }
 
 // historyOf is the averages of a reported bundle, as remembered, stored or of one that was never seen.

@@ -71,7 +71,7 @@ func (st *State) viewOf(snap *cluster.Snapshot) *view {
 // add counts a bundle that a broker was given, unless the broker already reports it.
 func (v *view) add(snap *cluster.Snapshot, bundle string, broker int) {
 	if b := snap.BundleIndex(bundle); b < 0 || !serves(snap, broker, b) {
-		v.count(namespaceOf(bundle), broker)
+		v.count(namespaceOf(snap, bundle), broker)
 	}
 }
 
@@ -91,8 +91,11 @@ func serves(snap *cluster.Snapshot, broker, bundle int) bool {
 	return slices.Contains(snap.Brokers[broker].Bundles, bundle)
 }
 
-// namespaceOf is the tenant/namespace part of a bundle name, the whole name if it has none.
-func namespaceOf(bundle string) string {
+// namespaceOf is the tenant/namespace of a bundle, the whole name if it has none.
+func namespaceOf(snap *cluster.Snapshot, bundle string) string {
+	if i := snap.BundleIndex(bundle); i >= 0 {
+		return snap.Bundles[i].Namespace
+	}
 	if i := strings.LastIndexByte(bundle, '/'); i >= 0 {
 		return bundle[:i]
 	}

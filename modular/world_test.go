@@ -374,3 +374,12 @@ func short(text string) string {
 func optionField(o *modular.Options, name string) reflect.Value {
 	return reflect.ValueOf(o).Elem().FieldByName(name)
 }
+
+func optionNames() []string {
+	var names []string
+	t := reflect.TypeFor[modular.Options]()
+	for i := range t.NumField() {
+		names = append(names, t.Field(i).Name)
+	}
+	return names
+}
