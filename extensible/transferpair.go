@@ -35,7 +35,6 @@ type shedding struct {
 	cycle   *Cycle
 	base    map[int]dropped // by index of a broker: why no bundle may go there; only with a trace
 	scratch []int
-	numbers []plan.Number // space for the decisions' numbers
 }
 
 func number(x float64) jsonfloat.Float { return jsonfloat.Float(x) }
@@ -45,13 +44,15 @@ type pair struct {
 	source, destination *cluster.BrokerLoad
 	reason              string // Pulsar's word for why
 	code                *plan.Code
-	lx, ln              float64 // loads
-	tx, tn              float64 // throughputs of now, bytes/s
-	target              float64 // bytes/s to move
-	out, gain           float64 // bytes/s moved away, and back by swaps
-	remaining           int     // top bundles that stay so far
-	next                int     // the next swap candidate of the destination
-	first               int     // the pair's first decision
+	lx, ln              float64       // loads
+	tx, tn              float64       // throughputs of now, bytes/s
+	target              float64       // bytes/s to move
+	out, gain           float64       // bytes/s moved away, and back by swaps
+	remaining           int           // top bundles that stay so far
+	next                int           // the next swap candidate of the destination
+	first               int           // the pair's first decision
+	numbers             []plan.Number // of all decisions of the pair; the last is the std after it
+	moved               []float64     // with a trace: bytes/s moved before each decision
 }
 
 // pairUp goes through the pairs of brokers from the outside of the ranking inwards.
@@ -217,10 +218,9 @@ func (s *shedding) movable(p *pair, bundle string) bool {
 			return false
 		}
 	}
-	if ns := policy.NamespaceOf(bundle); len(s.conf.LoadBalancerSheddingExcludedNamespaces) > 0 &&
-		slices.Contains(s.conf.LoadBalancerSheddingExcludedNamespaces, ns) {
+	if excluded := s.conf.LoadBalancerSheddingExcludedNamespaces; len(excluded) > 0 && slices.Contains(excluded, policy.NamespaceOf(bundle)) {
 		if s.tr != nil {
-			s.tr.Skip(bundle, p.source.Broker, p.destination.Broker, Excluded.Because(plan.S("namespace", ns)))
+			s.tr.Skip(bundle, p.source.Broker, p.destination.Broker, Excluded.Because(plan.S("namespace", policy.NamespaceOf(bundle))))
 		}
 		return false
 	}
@@ -234,8 +234,8 @@ func (s *shedding) movable(p *pair, bundle string) bool {
 	return s.transferable(p, bundle)
 }
 
-// decide adds a decision unless the pair has the same one already; numbers that are known only when the pair is settled
-// are filled in then.
+// decide adds a decision unless the pair has the same one already. Its numbers are those of the pair; with a trace it gets
+// its own when the pair is settled.
 func (s *shedding) decide(p *pair, b *event.BundleLoad, source, destination string, c *plan.Code) {
 	for i := p.first; i < len(s.plan.Decisions); i++ {
 		if d := &s.plan.Decisions[i]; d.Bundle == b.BundleName && d.Source == source {
@@ -247,33 +247,33 @@ func (s *shedding) decide(p *pair, b *event.BundleLoad, source, destination stri
 		action = plan.Unload
 	}
 	if s.plan.Decisions == nil {
-		s.plan.Decisions = make([]plan.Decision, 0, 8)
+		s.plan.Decisions = make([]plan.Decision, 0, min(len(p.source.TopBundles), 64))
+	}
+	if p.numbers == nil {
+		p.numbers = []plan.Number{
+			plan.N("sourceLoad", p.lx), plan.N("destinationLoad", p.ln), plan.N("avg", s.avg), plan.N("std", s.std),
+			plan.N("targetStd", s.conf.LoadBalancerBrokerLoadTargetStd), plan.N("target", p.target), plan.N("stdAfter", s.std),
+		}
 	}
 	s.plan.Decisions = append(s.plan.Decisions, plan.Decision{
 		Action: action, Bundle: b.BundleName, Source: source, Destination: destination,
 		Label: Success, PulsarReason: p.reason,
 		Throughput: load.Throughput(&b.Stats), MsgRate: load.MsgRate(&b.Stats), Topics: b.Stats.Topics,
-		Why: plan.Reason{Code: c.ID, Numbers: s.numbersOf(p, source, load.Throughput(&b.Stats))},
+		Why: plan.Reason{Code: c.ID, Numbers: p.numbers},
 	})
+	if s.tr != nil {
+		p.moved = append(p.moved, p.out-p.gain)
+	}
 }
 
-// pairNumbers is how many numbers a decision has, stdAfterAt the place of the one that is known last.
-const (
-	pairNumbers = 11
-	stdAfterAt  = pairNumbers - 1
-)
-
-func (s *shedding) numbersOf(p *pair, source string, throughput float64) []plan.Number {
-	if cap(s.numbers)-len(s.numbers) < pairNumbers {
-		s.numbers = make([]plan.Number, 0, 8*pairNumbers)
+// explain gives every decision of a pair its own numbers and its sentence.
+func (s *shedding) explain(p *pair) {
+	for i := p.first; i < len(s.plan.Decisions); i++ {
+		d := &s.plan.Decisions[i]
+		own := append(slices.Clip(p.numbers), plan.N("moved", p.moved[i-p.first]), plan.N("throughput", d.Throughput),
+			plan.S("source", d.Source), plan.S("destination", p.destination.Broker))
+		d.Why = s.code(d.Why.Code).Because(own...)
 	}
-	from := len(s.numbers)
-	s.numbers = append(s.numbers,
-		plan.S("source", source), plan.S("destination", p.destination.Broker),
-		plan.N("sourceLoad", p.lx), plan.N("destinationLoad", p.ln), plan.N("avg", s.avg), plan.N("std", s.std),
-		plan.N("targetStd", s.conf.LoadBalancerBrokerLoadTargetStd), plan.N("target", p.target),
-		plan.N("moved", p.out-p.gain), plan.N("throughput", throughput), plan.N("stdAfter", s.std))
-	return s.numbers[from:len(s.numbers):len(s.numbers)]
 }
 
 // settle takes the moves of a pair into the standard deviation.
@@ -293,12 +293,11 @@ func (s *shedding) settle(p *pair) {
 		s.pairs++
 		s.low++
 	}
-	for i := p.first; i < len(s.plan.Decisions); i++ {
-		d := &s.plan.Decisions[i]
-		d.Why.Numbers[stdAfterAt].Value = s.std
-		if s.tr != nil {
-			d.Why = s.code(d.Why.Code).Because(d.Why.Numbers...)
-		}
+	if len(p.numbers) > 0 {
+		p.numbers[len(p.numbers)-1].Value = s.std // all decisions of the pair see it
+	}
+	if s.tr != nil {
+		s.explain(p)
 	}
 }
 
