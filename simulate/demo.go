@@ -13,9 +13,13 @@ const (
 	DemoBundles = 120
 )
 
+// DemoRush is when the traffic of the demonstration changes.
+const DemoRush = 15 * time.Minute
+
 // DemoCluster is the cluster of the demonstration: six brokers alike, 120 bundles of three namespaces under a skewed and
-// slightly noisy load, most of it on the first brokers, as after a rolling restart. Its settings suit TransferShedder: they
-// let it act in its first cycle and report every minute.
+// slightly noisy load, most of it on the first brokers, as after a rolling restart. DemoRush after the start some middling bundles of
+// one namespace have three times their traffic. The settings suit TransferShedder: they let it act in its first cycle, and
+// brokers report every minute.
 func DemoCluster(seed uint64) Config {
 	set := settings.Defaults()
 	set.LoadBalancerReportUpdateMaxIntervalMinutes = 1
@@ -42,9 +46,13 @@ func DemoCluster(seed uint64) Config {
 			at -= owners[owner]
 			owner++
 		}
+		var shape Shape = Noise{Seed: seed + uint64(i), Amplitude: 0.05, Every: 20 * time.Second}
+		if ns.Name == "shop/clicks" && shares[i] > 0.005 && shares[i] < 0.02 && owner < 2 {
+			shape = Product{shape, Step{At: DemoRush, Before: 1, After: 3}}
+		}
 		ns.Bundles = append(ns.Bundles, Bundle{
 			Traffic: total.Times(shares[i]), NumTopics: 1 + rnd.IntN(8), Consumers: 1 + rnd.IntN(3), Owner: demoBroker(owner),
-			Shape: Noise{Seed: seed + uint64(i), Amplitude: 0.05, Every: 20 * time.Second},
+			Shape: shape,
 		})
 	}
 	brokers := make([]Broker, DemoBrokers)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 
@@ -154,6 +155,21 @@ func TestHotLayout(t *testing.T) {
 			if share > HotLimit {
 				t.Errorf("layout %d: bundle %d has %v of the traffic", seed, i, share)
 			}
+		}
+	}
+}
+
+// TestDemo: the cluster's own TransferShedder evens the demonstration out, and does so again after the rush.
+func TestDemo(t *testing.T) {
+	for seed := range uint64(5) {
+		s := Scenario{Name: "demo", Config: DemoCluster(seed), Settle: 3 * time.Minute, Duration: 30 * time.Minute}
+		r, err := s.Run(extensible.New(nil, nil, extensible.Options{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := r.Samples[(DemoRush-s.Settle)/(5*time.Second)-1]
+		if x := r.Scoreboard(); x.Start < 1.5 || before.MaxMean > Even || x.End > Even || x.Worst > 2.5 {
+			t.Errorf("seed %d, max/mean %.3f before the rush:\n%s%s%s", seed, before.MaxMean, r.Log(), x, Plot(r.Samples, 60, 8))
 		}
 	}
 }

@@ -59,3 +59,21 @@ func TestOnlyGovernMoves(t *testing.T) {
 		}
 	}
 }
+
+// TestObserveBesideTheBuiltIn: Ballast watches a cluster that balances itself.
+func TestObserveBesideTheBuiltIn(t *testing.T) {
+	r := hot(t, 1, drive.Options{Mode: control.Observe, BuiltIn: extensible.New(nil, nil, extensible.Options{})})
+	planned := 0
+	for _, cy := range r.Cycles {
+		planned += len(cy.Plan.Decisions)
+	}
+	s := r.Scoreboard()
+	if s.Moves == 0 || planned == 0 || s.Acting != 0 {
+		t.Errorf("planned %d moves, saw:\n%s", planned, s)
+	}
+	for _, m := range r.Cluster.Moves() {
+		if m.Cause != simulate.Shed {
+			t.Errorf("%+v", m)
+		}
+	}
+}
