@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 
 	client "github.com/apache/pulsar-client-go/pulsar"
@@ -22,6 +23,7 @@ type Log struct {
 	taps     *taps
 	logger   *slog.Logger
 	work     group
+	hangUp   func() // closes idle connections to the admin interface
 
 	mu      sync.Mutex
 	closed  bool
@@ -38,14 +40,14 @@ func Open(o Options) (*Log, error) {
 		return nil, fmt.Errorf("pulsar log: %w", err)
 	}
 	o = o.withDefaults()
-	l := &Log{options: o, taps: newTaps(), logger: o.Logger, closers: map[closer]struct{}{}}
+	l := &Log{options: o, taps: newTaps(), logger: o.Logger, hangUp: func() {}, closers: map[closer]struct{}{}}
 	var err error
 	if l.provider, err = o.Auth.provider(); err != nil {
 		return nil, fmt.Errorf("pulsar log: %w", err)
 	}
 	web := o.AdminClient
 	if web == nil {
-		if web, err = o.adminClient(l.provider); err != nil {
+		if web, l.hangUp, err = o.adminClient(l.provider); err != nil {
 			return nil, fmt.Errorf("pulsar log: %w", err)
 		}
 	}
@@ -60,12 +62,23 @@ func (l *Log) newClient() (client.Client, error) {
 	return client.NewClient(l.options.clientOptions(l.provider, newClientLogger(l.logger, l.taps)))
 }
 
-// explain adds to an error of the library why it could not connect, which only its log says.
+// clientError is an error of the library in one line, with the reason why it could not connect.
+type clientError struct {
+	err  error
+	text string
+}
+
+func (e *clientError) Error() string { return e.text }
+func (e *clientError) Unwrap() error { return e.err }
+
+// explain makes an error of the library readable: it joins several with line ends, and says only in its log why it could
+// not connect.
 func (l *Log) explain(err error) error {
+	e := &clientError{err: err, text: strings.ReplaceAll(err.Error(), "\n", ": ")}
 	if reason := l.taps.takeReason(); reason != "" {
-		return fmt.Errorf("%w (%s: %s)", err, l.options.ServiceURL, reason)
+		e.text = fmt.Sprintf("%s: %s (%s)", l.options.ServiceURL, reason, e.text)
 	}
-	return err
+	return e
 }
 
 // adopt remembers what has to be closed with the log; if the log is closed already, it closes it.
@@ -152,6 +165,7 @@ func (l *Log) Close() error {
 	}
 	l.work.Wait()
 	l.client.Close()
+	l.hangUp()
 	if l.provider != nil {
 		errs = append(errs, l.provider.Close())
 	}

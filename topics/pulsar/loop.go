@@ -123,9 +123,11 @@ func (l *loop) newTap() tap {
 		}
 		switch sig {
 		case signalClosed:
+			l.logger.Info("connection lost")
 			l.disconnected("the connection was lost", time.Time{})
 		case signalReconnected:
 			l.connected(true)
+			l.logger.Info("connected again", "blind", l.Status().Blind)
 		case signalDiscarded:
 			l.signal(sig, ledger, entry)
 		}
@@ -178,6 +180,7 @@ func (l *loop) adopt(src source) {
 	l.reopen.Reset()
 	l.heard = time.Now()
 	l.connected(true)
+	l.logger.Info("subscribed again", "blind", l.Status().Blind)
 	l.opened(l.heard)
 }
 

@@ -212,35 +212,35 @@ func (o Options) clientOptions(p auth.Provider, logger *clientLogger) client.Cli
 	return c
 }
 
-// adminClient makes an HTTP client with the same trust and authentication.
-func (o Options) adminClient(p auth.Provider) (*http.Client, error) {
+// adminClient makes an HTTP client with the same trust and authentication, and the means to close its connections.
+func (o Options) adminClient(p auth.Provider) (c *http.Client, closeIdle func(), err error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: o.TLS.AllowInsecure}
 	if f := o.TLS.TrustCertsFile; f != "" {
 		pem, err := os.ReadFile(f)
 		if err != nil {
-			return nil, fmt.Errorf("TLS.TrustCertsFile: %w", err)
+			return nil, nil, fmt.Errorf("TLS.TrustCertsFile: %w", err)
 		}
 		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
 		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("TLS.TrustCertsFile %s holds no PEM certificate", f)
+			return nil, nil, fmt.Errorf("TLS.TrustCertsFile %s holds no PEM certificate", f)
 		}
 	}
 	if (o.TLS.CertFile == "") != (o.TLS.KeyFile == "") {
-		return nil, errors.New("TLS.CertFile and TLS.KeyFile: want both or neither")
+		return nil, nil, errors.New("TLS.CertFile and TLS.KeyFile: want both or neither")
 	}
 	if o.TLS.CertFile != "" {
 		cert, err := tls.LoadX509KeyPair(o.TLS.CertFile, o.TLS.KeyFile)
 		if err != nil {
-			return nil, fmt.Errorf("TLS.CertFile: %w", err)
+			return nil, nil, fmt.Errorf("TLS.CertFile: %w", err)
 		}
 		transport.TLSClientConfig.Certificates = []tls.Certificate{cert}
 	}
 	if p == nil {
-		return &http.Client{Transport: transport}, nil
+		return &http.Client{Transport: transport}, transport.CloseIdleConnections, nil
 	}
 	if err := p.WithTransport(transport); err != nil {
-		return nil, fmt.Errorf("authenticate to AdminURL: %w", err)
+		return nil, nil, fmt.Errorf("authenticate to AdminURL: %w", err)
 	}
-	return &http.Client{Transport: p}, nil
+	return &http.Client{Transport: p}, transport.CloseIdleConnections, nil
 }

@@ -1,9 +1,12 @@
 package pulsar
 
 import (
+	"bytes"
+	"compress/zlib"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"io"
 	"math"
 	"time"
 
@@ -71,7 +74,29 @@ func asRecord(m client.Message) record {
 	if id.BatchSize() > 1 {
 		r.id.index, r.id.size = id.BatchIdx(), id.BatchSize()
 	}
+	if compressedNothing(r.payload) {
+		r.payload = nil
+	}
 	return r
+}
+
+// compressedNothing recognizes an empty payload that a producer compressed. The library takes an uncompressed size of 0
+// for "not compressed" and hands the compressed bytes out, so that a tombstone looks like a value. No event begins like this.
+func compressedNothing(b []byte) bool {
+	switch {
+	case len(b) == 1: // LZ4 and Snappy
+		return b[0] == 0
+	case len(b) > 20:
+		return false
+	case bytes.HasPrefix(b, []byte{0x28, 0xb5, 0x2f, 0xfd}): // Zstandard's magic number
+		return true
+	}
+	z, err := zlib.NewReader(bytes.NewReader(b))
+	if err != nil {
+		return false
+	}
+	n, err := io.Copy(io.Discard, z)
+	return n == 0 && err == nil
 }
 
 // subscriptionName is a name that nobody else has: subscriptions here are never shared and never outlive their connection.
