@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -51,19 +50,10 @@ type Views struct {
 	o      ViewOptions
 	load   *tableview.View[event.BrokerLoadData]
 	top    *tableview.View[event.TopBundlesLoadData]
-	owners *tableview.View[event.ServiceUnitStateData]
+	owners *owners
 	feeds  []*feed
 
-	mu       sync.Mutex // guards o.Derived and what follows
-	watchers []func(OwnershipEvent)
-}
-
-// OwnershipEvent is one accepted record of the ownership topic. Old and New are nil when absent.
-type OwnershipEvent struct {
-	Bundle   string
-	Old, New *event.ServiceUnitStateData
-	At       time.Time // by our clock
-	Producer string
+	mu sync.Mutex // guards o.Derived
 }
 
 type feed struct {
@@ -77,19 +67,13 @@ func NewViews(o ViewOptions) *Views {
 	v := &Views{o: o}
 	v.load = tableview.New(tableview.Options[event.BrokerLoadData]{Decode: event.Decode[event.BrokerLoadData], Logger: o.Logger})
 	v.top = tableview.New(tableview.Options[event.TopBundlesLoadData]{Decode: event.Decode[event.TopBundlesLoadData], Logger: o.Logger})
-	v.owners = tableview.New(tableview.Options[event.ServiceUnitStateData]{Decode: event.Decode[event.ServiceUnitStateData],
-		KeepOld: keepOld, Logger: o.Logger})
-	v.owners.Listen(v.watch)
+	v.owners = newOwners(o.Logger)
 	v.feeds = []*feed{
 		{topic: topics.BrokerLoadData, apply: v.applyLoad},
 		{topic: topics.TopBundles, apply: func(m topics.Message) { v.top.Apply(m) }},
-		{topic: topics.ServiceUnitState, apply: func(m topics.Message) { v.owners.Apply(m) }},
+		{topic: topics.ServiceUnitState, apply: v.owners.apply},
 	}
 	return v
-}
-
-func keepOld(_ string, old, next *event.ServiceUnitStateData) bool {
-	return ownership.Resolver{}.Decide(old, next).Keep
 }
 
 func (v *Views) applyLoad(m topics.Message) {
@@ -105,31 +89,11 @@ func (v *Views) applyLoad(m topics.Message) {
 	}
 }
 
-// Watch calls f with every accepted ownership record from now on, in order.
-func (v *Views) Watch(f func(OwnershipEvent)) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.watchers = append(v.watchers, f)
-}
+// Watch calls f with what every further ownership record did, in order, whether it was accepted or not.
+func (v *Views) Watch(f func(OwnershipEvent)) { v.owners.watch(f) }
 
-func (v *Views) watch(c tableview.Change[event.ServiceUnitStateData]) {
-	if c.Result != tableview.Put && c.Result != tableview.Removed {
-		return
-	}
-	e := OwnershipEvent{Bundle: c.Key}
-	if c.Old != nil {
-		e.Old = &c.Old.Value
-	}
-	if c.New != nil {
-		e.New, e.At, e.Producer = &c.New.Value, c.New.Received, c.New.Producer
-	}
-	v.mu.Lock()
-	watchers := slices.Clone(v.watchers)
-	v.mu.Unlock()
-	for _, f := range watchers {
-		f(e)
-	}
-}
+// Ownership is who owns what now. It never changes.
+func (v *Views) Ownership() *ownership.Snapshot { return v.owners.snapshot() }
 
 // Open subscribes to the three topics. It creates none: a topic that is missing means that the cluster does not run the
 // Extensible load manager.
@@ -147,6 +111,9 @@ func (v *Views) Open(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Estimate switches filling in from metrics on or off.
+func (v *Views) Estimate(on bool) { v.o.Estimate = on }
 
 // Close ends the subscriptions.
 func (v *Views) Close() error {
@@ -213,23 +180,7 @@ func (v *Views) Owner(ctx context.Context, bundle string) (Ownership, error) {
 			return Ownership{}, err
 		}
 	}
-	e, ok := v.owners.Get(bundle)
-	if !ok {
-		return Ownership{Bundle: bundle, State: event.Init}, nil
-	}
-	return owned(bundle, e.Value), nil
-}
-
-// owned is the owner by a record: the destination when owned, the source while it still serves.
-func owned(bundle string, d event.ServiceUnitStateData) Ownership {
-	o := Ownership{Bundle: bundle, State: d.State}
-	switch d.State {
-	case event.Owned:
-		o.Owner = d.DstBroker
-	case event.Releasing, event.Splitting:
-		o.Owner = d.SourceBroker
-	}
-	return o
+	return v.owners.owner(bundle)
 }
 
 // Look reads the registry and the policies and makes the snapshot of this moment.
@@ -258,8 +209,8 @@ func (v *Views) Look(ctx context.Context, now time.Time) (*Look, error) {
 	if err != nil {
 		return nil, err
 	}
-	for e := range v.owners.Snapshot().All() {
-		in.Owners = append(in.Owners, owned(e.Key, e.Value))
+	for bundle, record := range v.owners.snapshot().All() {
+		in.Owners = append(in.Owners, owned(bundle, record))
 	}
 	if len(look.Missing) > 0 {
 		look.Frozen = append(look.Frozen, NotHeard.Because(plan.S("brokers", strings.Join(look.Missing, ", "))))
