@@ -188,6 +188,18 @@ func (e *Embedded) EstimateLoad(ctx context.Context, id string) (d event.BrokerL
 	return d, top, err
 }
 
+// LoadReport is the load report of a Modular broker; Extensible ones fail, as real ones do.
+func (e *Embedded) LoadReport(ctx context.Context, id string) (d event.LocalBrokerData, err error) {
+	err = e.ask(ctx, func(c *Cluster) error {
+		if c.cfg.Kind != Modular {
+			return &Error{Status: http.StatusInternalServerError, Err: errUnsupported, no: true}
+		}
+		d, err = c.LoadReport(id)
+		return err
+	})
+	return d, err
+}
+
 // Publishers is how many producers a topic has.
 func (e *Embedded) Publishers(ctx context.Context, topic string) (n int, err error) {
 	err = e.ask(ctx, func(*Cluster) error { n = e.log.Publishers(topic); return nil })
@@ -207,6 +219,9 @@ func (e *Embedded) CreateTopic(ctx context.Context, topic string) error {
 // Unload unloads a bundle, to destination unless that is "", and waits until that is done.
 func (e *Embedded) Unload(ctx context.Context, bundle, destination string) error {
 	return e.request(ctx, func(c *Cluster, done func(error)) error {
+		if destination != "" && c.faults.admin.Stray > 0 && c.luck.Float64() < c.faults.admin.Stray {
+			destination = ""
+		}
 		return c.unload(bundle, destination, Asked, done)
 	})
 }

@@ -297,3 +297,74 @@ func TestConfigIsChecked(t *testing.T) {
 		}
 	}
 }
+
+// TestHeapIsASawTooth: the heap climbs with what is handled and falls when it is full, between its floor and ceiling.
+func TestHeapIsASawTooth(t *testing.T) {
+	c, err := New(Config{System: -1, Brokers: []Broker{{ID: "a:1", Cores: 4, HeapMiB: 1000}},
+		Namespaces: []Namespace{{Name: "public/sim", Bundles: []Bundle{{Traffic: Messages(2000, 5000)}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, falls := c.brokerByID["a:1"], 0
+	before := b.systemUsage().Memory.Usage
+	for range 600 {
+		c.Run(time.Second)
+		u := b.systemUsage().Memory
+		if u.Limit != 1000 || u.Usage < 200 || u.Usage > 900 {
+			t.Fatalf("heap %+v", u)
+		}
+		if u.Usage < before {
+			falls++
+		}
+		before = u.Usage
+	}
+	// 20 MB/s allocate 30 MiB/s, one more is idle: 700 MiB are full after 22.6 s.
+	if falls < 24 || falls > 28 {
+		t.Errorf("the heap fell %d times in ten minutes", falls)
+	}
+}
+
+// TestModularReports: a Modular cluster publishes nothing, answers for its load, and gives the bundles of a broker away as
+// soon as its session is over.
+func TestModularReports(t *testing.T) {
+	cfg := DemoCluster(1)
+	cfg.Kind = Modular
+	m, _, err := managerOf("ThresholdShedder", "LeastLongTermMessageRate", false, cfg.Settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Manager = m
+	c, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Hold(true)
+	c.Run(3 * time.Minute)
+	lost := demoBroker(1)
+	d, err := c.LoadReport(lost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for _, s := range d.LastStats {
+		sum += s.Stats.MsgThroughputIn + s.Stats.MsgThroughputOut
+	}
+	if got := d.MsgThroughputIn + d.MsgThroughputOut; got == 0 || math.Abs(got-sum) > 1e-6*sum || len(d.Bundles) != int(d.NumBundles) {
+		t.Errorf("throughput %v, that of its bundles %v; %d bundles, %d named", got, sum, d.NumBundles, len(d.Bundles))
+	}
+	if err := c.Kill(lost); err != nil {
+		t.Fatal(err)
+	}
+	c.Run(DefaultTiming.Session + 5*time.Second)
+	if _, err := c.LoadReport(lost); err == nil {
+		t.Error("a dead broker reports")
+	}
+	for _, x := range c.sortedBundles() {
+		if !x.served() {
+			t.Errorf("%s is served by nobody", x.name)
+		}
+	}
+	if events := c.Take(); len(events) > 0 {
+		t.Errorf("%d events, the first is %+v", len(events), events[0])
+	}
+}

@@ -5,5 +5,8 @@
 //
 // The core is Cluster: no goroutine, no clock and no randomness but the seed in its Config. Time moves only in
 // Cluster.Advance, and what the cluster publishes waits in Cluster.Take. Embedded puts an event log and the answers of
-// admin REST around it.
+// admin REST around it, and package drive runs Ballast's own loop against that.
+//
+// A cluster balances itself with the plan.Manager of its Config, as real ones do: extensible.New and modular.New make one
+// around any plan.Shedder.
 package simulate

@@ -34,4 +34,5 @@ var (
 	errTimedOut    = errors.New("not done in time")
 	errBroken      = errors.New("the broker failed")
 	errUnreachable = errors.New("connection refused")
+	errUnsupported = errors.New("the load manager does not support load reports")
 )

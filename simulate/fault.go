@@ -24,6 +24,7 @@ type AdminFaults struct {
 	Ignore float64 // it is answered with success and nothing happens
 	Hang   float64 // it is never answered and nothing happens
 	Fail   float64 // it is answered with an error and nothing happens
+	Stray  float64 // of unloads that are carried out: the destination is forgotten, as Modular and Simple brokers may
 	Down   bool    // no admin request is answered at all
 }
 

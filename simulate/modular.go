@@ -135,7 +135,7 @@ func (c *Cluster) forget(id string) {
 	c.updateAll()
 }
 
-// LoadReport is what a broker of a Modular cluster answers when asked for its load report.
+// LoadReport is what a broker of a Modular cluster answers when asked for its load report: as of now, not as last written.
 func (c *Cluster) LoadReport(id string) (event.LocalBrokerData, error) {
 	b, err := c.answering(id)
 	if err != nil {

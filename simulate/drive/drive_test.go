@@ -1,7 +1,9 @@
 package drive_test
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -75,5 +77,24 @@ func TestObserveBesideTheBuiltIn(t *testing.T) {
 		if m.Cause != simulate.Shed {
 			t.Errorf("%+v", m)
 		}
+	}
+}
+
+// TestRunsRepeat: the whole of Ballast beside a cluster with a failing broker and failing requests does the same twice.
+func TestRunsRepeat(t *testing.T) {
+	run := func() string {
+		s := simulate.Scenario{Name: "demo", Config: simulate.DemoCluster(3), Settle: 3 * time.Minute, Duration: 10 * time.Minute}
+		s.Changes = []simulate.Change{{After: 90 * time.Second, What: "faults", Do: func(c *simulate.Cluster) error {
+			c.SetAdminFaults(simulate.AdminFaults{Ignore: 0.1, Fail: 0.1, Stray: 0.2})
+			return c.Kill("pulsar-broker-2:8080")
+		}}}
+		r, err := drive.Run(t.Context(), s, drive.Options{Manager: extensible.New(nil, nil, extensible.Options{})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(r.Log(), r.Scoreboard(), r.Samples, r.Cluster.Moves())
+	}
+	if a, b := run(), run(); a != b {
+		t.Errorf("first\n%s\nsecond\n%s", a, b)
 	}
 }
