@@ -239,6 +239,12 @@ func TestAvgShedderTargets(t *testing.T) {
 	again("the other has changed", []int{0, 1, 2})
 	w.bundles = w.bundles[1:]
 	again("the other is gone", []int{1})
+	w.bundles = append(w.bundles, &bundle{name: longBundle("t/n/0"), stored: true})
+	_, next := modular.AvgShedder{}.Shed(w.snapshot(), st, nil)
+	if n := len(next.(*modular.State).Avg.Targets); n != 0 {
+		t.Errorf("%d destinations are remembered that cannot be found any more", n)
+	}
+	w.bundles = w.bundles[:1]
 	wantSlice(t, "not a candidate", modular.AvgShedder{}.Best(w.snapshot(), longBundle("t/n/1"), []int{0, 2}, st), []int{0, 2})
 }
 
@@ -258,6 +264,11 @@ func TestLeastLongTermMessageRate(t *testing.T) {
 	st.Preallocate("b1:8080", assigned)
 	st.Preallocate("b2:8080", assigned)
 	wantSlice(t, "what was assigned counts", ids(snap, l.Best(snap, all(snap), st)), []string{"b3"})
+	assigned.Data.LongTermData.MsgRateIn = 1
+	st.Preallocate("b1:8080", assigned) // again, with other averages
+	if got := l.Score(snap, 0, st); got != 101 {
+		t.Errorf("b1 counts for %v, want its 100 and 1", got)
+	}
 	wantSlice(t, "all above the threshold", ids(snap, l.Best(snap, []int{3, 4}, st)), []string{"b4"})
 	wantSlice(t, "nobody reports", ids(snap, l.Best(snap, []int{4}, st)), []string{})
 	if i, why := l.Place(snap, "x/y/z", []int{4}, st, nil, &plan.Trace{}); i != -1 || why.Code != modular.NoCandidates.ID {
@@ -424,6 +435,7 @@ func TestLowerBoundary(t *testing.T) {
 		{"nobody has bundles", []string{"bundle t/n/0 on=b1 throughput=200M", "bundle t/m/0 on=b2 throughput=300M"}, modular.Options{}, nil, modular.NoHighBroker},
 		{"too little to move", []string{"bundle t/n/0..1 on=b1 throughput=10M"}, modular.Options{}, nil, modular.OffloadTooSmall},
 		{"nothing may leave", []string{"bundle t/n/0..1 on=b1 stored=false throughput=200M"}, modular.Options{}, nil, modular.NothingEligible},
+		{"exactly the minimum", []string{"bundle t/n/0..1 on=b1 throughput=104857600"}, modular.Options{}, []string{"t/n/0"}, modular.Selected},
 		{"nobody is low", []string{"broker b11 cpu=60", "bundle t/n/0..1 on=b1 throughput=200M"}, modular.Options{}, nil, modular.NoneLow},
 		{"low now, too", []string{"bundle t/n/0..1 on=b1 throughput=200M"}, modular.Options{CurrentUsageMustExceed: true}, []string{"t/n/0"}, modular.Selected},
 	} {

@@ -181,10 +181,14 @@ func TestPreallocatedDataFollows(t *testing.T) {
 	st.Preallocate("b1:8080", modular.Preallocation{Bundle: longBundle("t/n/0")})
 	snap := w.snapshot()
 	snap.Bundles[0].Owner = "b1:8080" // on its way: b2 still reports it
+	(modular.LeastLongTermMessageRate{}).Score(snap, 0, st)
 	_, next, _ := manager(t, modular.Options{}).Update(snap, st)
 	p := next.(*modular.State).Preallocated.Get(-1, "b1:8080")
 	if p == nil || p.Bundles[0].Data.LongTermData.MsgRateIn != 70 {
 		t.Errorf("pre-allocated: %+v", p)
+	}
+	if got := (modular.LeastLongTermMessageRate{}).Score(snap, 0, next); got != 70 {
+		t.Errorf("b1 counts for %v", got)
 	}
 }
 
@@ -273,7 +277,12 @@ func TestBundleDataToStore(t *testing.T) {
 		return out
 	}
 	wantSlice(t, "two of one reporting broker", names(), []string{"t/m/3", "t/m/4"})
-	w.add(t, "broker b2 silent=false", "set loadBalancerMaxNumberOfBundlesInBundleLoadReport=9")
+	w.add(t, "broker b2 silent=false")
+	wantSlice(t, "two of each of two", names()[:2], []string{"t/m/3", "t/m/4"})
+	if got := names(); len(got) != 4 {
+		t.Errorf("two of each of two brokers: %v", got)
+	}
+	w.add(t, "set loadBalancerMaxNumberOfBundlesInBundleLoadReport=9")
 	if got := names(); len(got) != 8 || got[0] != "t/m/3" {
 		t.Errorf("all that there are: %v", got)
 	}
