@@ -249,7 +249,7 @@ func (s *persistent) askTail() {
 			}
 			s.tracker.learn(l)
 			if s.target.less(l.last()) {
-				s.target = l.last()
+				s.target, s.active = l.last(), time.Now() // give the reader the time to bring it
 			}
 		}, nil
 	})

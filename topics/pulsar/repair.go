@@ -3,6 +3,7 @@ package pulsar
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -37,13 +38,14 @@ func (s *persistent) fill() {
 				if s.hole != h {
 					return
 				}
-				if err != nil && s.patient(h, err) {
-					return
+				if err != nil {
+					if s.patient(h, err) {
+						return
+					}
+					s.uncertain(s.tracker.pos, "the ledgers of the topic cannot be asked for", err)
+					s.tracker.skip(h.end)
 				}
 				s.survey(h, l)
-				if err != nil {
-					s.uncertain("the ledgers of the topic could not be asked for", err)
-				}
 			}, nil
 		})
 	case h.found == nil:
@@ -67,13 +69,14 @@ func (s *persistent) fill() {
 // survey computes what the hole is made of and accounts for what is known to be deleted.
 func (s *persistent) survey(h *hole, l layout) {
 	s.tracker.learn(l)
+	after := s.tracker.pos
 	found := s.tracker.missing(h.end, h.inclusive, l)
 	h.found = &found
 	if found.lost > 0 {
-		s.lost(found.lost, "their ledger was deleted", nil)
+		s.lost(after, found.lost, "their ledger was deleted", nil)
 	}
 	if found.uncertain {
-		s.uncertain("the ledger was deleted before its end was known", nil)
+		s.uncertain(after, "the ledger was deleted before its end was known", nil)
 	}
 }
 
@@ -136,7 +139,7 @@ func (s *persistent) fetched(h *hole, answers []answer, rest []span) {
 			h.giveUp = time.Now().Add(s.options.Patience)
 			h.retry.Reset()
 		case statusOf(a.err) == http.StatusNotFound:
-			s.lost(1, "the entry is gone", a.err)
+			s.lost(s.tracker.pos, 1, "the entry is gone", a.err)
 			if s.tracker.pos = s.tracker.pos.whole(); s.tracker.pos.less(entry) {
 				s.tracker.pos = entry
 			}
@@ -144,7 +147,7 @@ func (s *persistent) fetched(h *hole, answers []answer, rest []span) {
 			remaining := append([]span{{a.ledger, a.entry, a.entry}}, remainder(answers[i+1:])...)
 			h.found.spans = append(remaining, rest...)
 			if !s.patient(h, a.err) {
-				s.lost(count(h.found.spans), "they cannot be fetched", a.err)
+				s.lost(s.tracker.pos, count(h.found.spans), "they cannot be fetched", a.err)
 				h.found.spans = nil
 			}
 			return
@@ -179,12 +182,18 @@ func (s *persistent) patient(h *hole, err error) bool {
 	return true
 }
 
-func (s *persistent) lost(n int64, why string, err error) {
-	s.logger.Error("messages lost", "count", n, "reason", why, "after", s.tracker.pos.id(), "error", err)
-	s.change(func(st *topics.Status) { st.Lost += n })
+func (s *persistent) lost(after position, n int64, why string, err error) {
+	s.logger.Error("messages lost", "count", n, "reason", why, "after", after.id(), "error", err)
+	s.change(func(st *topics.Status) {
+		st.Lost += n
+		st.LastError = fmt.Sprintf("%d messages lost after %v: %s", n, after.id(), why)
+	})
 }
 
-func (s *persistent) uncertain(why string, err error) {
-	s.logger.Warn("messages may be missing", "reason", why, "after", s.tracker.pos.id(), "error", err)
-	s.change(func(st *topics.Status) { st.Uncertain++ })
+func (s *persistent) uncertain(after position, why string, err error) {
+	s.logger.Warn("messages may be missing", "reason", why, "after", after.id(), "error", err)
+	s.change(func(st *topics.Status) {
+		st.Uncertain++
+		st.LastError = fmt.Sprintf("messages may be missing after %v: %s", after.id(), why)
+	})
 }

@@ -78,17 +78,23 @@ const (
 
 // tracker accounts for every message of a persistent topic in order. It is plain state: no I/O, no clock.
 type tracker struct {
-	pos     position        // everything up to here is accounted for
-	horizon position        // compacted when the subscription began: what is missing up to here was superseded, not lost
-	sizes   map[int64]int64 // ledgers that were seen closed, and how many entries they had
+	pos     position // everything up to here is accounted for
+	horizon position // compacted when the subscription began: what is missing up to here was superseded, not lost
+	// closed are the ledgers that were seen with another one after them. What is known of them stays true, also when they
+	// are deleted.
+	closed map[int64]closedLedger
 }
+
+type closedLedger struct{ entries, next int64 }
 
 // begin sets where a subscription starts.
 func (t *tracker) begin(l layout, o topics.SubscribeOptions) {
-	*t = tracker{pos: before, horizon: before, sizes: map[int64]int64{}}
+	*t = tracker{pos: before, horizon: before, closed: map[int64]closedLedger{}}
 	if o.Compacted {
 		t.horizon = l.horizon
-		t.sizes[l.horizon.ledger] = l.horizon.entry + 1 // if it is not listed any more, all of it was compacted
+	}
+	if h := t.horizon; h.ledger >= 0 && len(l.ledgers) > 0 && h.ledger < l.ledgers[0].id { // deleted, so all of it was compacted
+		t.closed[h.ledger] = closedLedger{h.entry + 1, l.ledgers[0].id}
 	}
 	if o.From == topics.Latest {
 		t.pos = l.last()
@@ -96,17 +102,19 @@ func (t *tracker) begin(l layout, o topics.SubscribeOptions) {
 	t.learn(l)
 }
 
-// learn remembers the sizes of closed ledgers, so that their ends are known after they have been deleted.
+// learn remembers the ledgers of a topic.
 func (t *tracker) learn(l layout) {
+	if t.pos == before && t.horizon == before && len(l.ledgers) > 0 { // what is compacted may begin in a deleted ledger
+		t.skip(position{ledger: l.ledgers[0].id})
+	}
 	for i, s := range l.ledgers {
-		delete(t.sizes, s.id)
 		if i+1 < len(l.ledgers) {
-			t.sizes[s.id] = s.entries
+			t.closed[s.id] = closedLedger{s.entries, l.ledgers[i+1].id}
 		}
 	}
-	for id := range t.sizes {
+	for id := range t.closed {
 		if id < t.pos.ledger {
-			delete(t.sizes, id)
+			delete(t.closed, id)
 		}
 	}
 }
@@ -143,6 +151,7 @@ type absence struct {
 }
 
 // missing finds what lies between the accounted position and id. With inclusive, the entry of id itself is missing too.
+// What has been deleted is accounted for by this call, so that it is reported once.
 func (t *tracker) missing(id position, inclusive bool, l layout) absence {
 	var a absence
 	last := id.entry - 1
@@ -157,31 +166,47 @@ func (t *tracker) missing(id position, inclusive bool, l layout) absence {
 		a.add(t, span{id.ledger, first, last})
 		return a
 	}
-	listed := map[int64]int64{}
+	oldest, listed := id.ledger, false
 	for _, s := range l.ledgers {
-		listed[s.id] = s.entries
+		if s.id >= t.pos.ledger {
+			oldest = min(oldest, s.id)
+		}
+		listed = listed || s.id == t.pos.ledger
 	}
-	if t.pos.ledger >= 0 {
-		if n, ok := listed[t.pos.ledger]; ok {
-			a.add(t, span{t.pos.ledger, first, n - 1})
-		} else if n, ok := t.sizes[t.pos.ledger]; ok {
-			a.lose(t, span{t.pos.ledger, first, n - 1})
-		} else {
-			a.uncertain = t.pos.ledger >= t.horizon.ledger // what was compacted away is not missed
-		}
-		for id2, n := range t.sizes {
-			if _, ok := listed[id2]; !ok && id2 > t.pos.ledger && id2 < id.ledger {
-				a.lose(t, span{id2, 0, n - 1})
-			}
-		}
+	if !listed {
+		t.deleted(&a, first, oldest)
+		first = 0
 	}
 	for _, s := range l.ledgers {
-		if s.id > t.pos.ledger && s.id < id.ledger {
-			a.add(t, span{s.id, 0, s.entries - 1})
+		if s.id >= t.pos.ledger && s.id < id.ledger {
+			a.add(t, span{s.id, first, s.entries - 1})
+			first = 0
 		}
 	}
 	a.add(t, span{id.ledger, 0, last})
 	return a
+}
+
+// skip gives up what lies before the ledger of id.
+func (t *tracker) skip(id position) { t.pos = position{ledger: id.ledger, entry: -1, size: 1} }
+
+// deleted accounts for everything before the oldest ledger that is left: it follows the ledgers as they were seen, and is
+// uncertain where it does not know which one came next.
+func (t *tracker) deleted(a *absence, first, oldest int64) {
+	at := t.pos.ledger
+	if _, known := t.closed[at]; !known && at < t.horizon.ledger {
+		at, first = t.horizon.ledger, 0 // what was compacted away is not missed
+	}
+	for at >= 0 && at < oldest {
+		c, known := t.closed[at]
+		if !known {
+			a.uncertain = true
+			break
+		}
+		a.lose(t, span{at, first, c.entries - 1})
+		at, first = c.next, 0
+	}
+	t.skip(position{ledger: oldest})
 }
 
 // clip leaves out what was compacted before the subscription began.
