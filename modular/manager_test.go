@@ -72,7 +72,7 @@ func TestFilters(t *testing.T) {
 		{"an older version", []string{"set preferLaterVersions=true", "broker b1 version=4.2.3", "broker b2 version=4.2.4"}, "b2", map[string]string{"b1": "OLDER_VERSION"}},
 		{"a version that is none", []string{"set preferLaterVersions=true", "broker b1 class=other version=4.2", "broker b2 version=4.2"}, "b1",
 			map[string]string{"": "FILTERS_FAILED"}},
-		{"the first choice is at the threshold", []string{"set loadBalancerBrokerOverloadedThresholdPercentage=50", "broker b1 cpu=50", "broker b2 cpu=20 topics=60000"}, "b1", map[string]string{"b2": "TOPIC_LIMIT"}},
+		{"the first choice is at the threshold", []string{"set loadBalancerBrokerOverloadedThresholdPercentage=50", "broker b1 cpu=50", "broker b2 cpu=20 topics=60000", "bundle x/y/0 on=b1 rate=5"}, "b1", map[string]string{"b2": "TOPIC_LIMIT"}},
 		{"the first choice is overloaded", []string{
 			"broker b1 cpu=90", "broker b2 cpu=20 topics=60000", "broker b3 silent=true"}, "b2", map[string]string{"b2": "TOPIC_LIMIT"}},
 	} {
