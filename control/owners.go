@@ -81,6 +81,19 @@ func (o *owners) owner(bundle string) (Ownership, error) {
 	return owned(bundle, record), nil
 }
 
+// all is the owner of every bundle. One whose newest record cannot be read is nobody's, so that nothing is decided about it.
+func (o *owners) all() []Ownership {
+	s := o.snapshot()
+	out := make([]Ownership, 0, s.Len())
+	for bundle, record := range s.All() {
+		if _, bad := s.IsUnreadable(bundle); bad {
+			record = nil
+		}
+		out = append(out, owned(bundle, record))
+	}
+	return out
+}
+
 // owned is the owner by a record. While a bundle is released its source still counts, as it may come back to it.
 func owned(bundle string, record *ownership.Record) Ownership {
 	o := Ownership{Bundle: bundle, State: record.State(), Owner: record.Owner()}

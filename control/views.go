@@ -209,9 +209,7 @@ func (v *Views) Look(ctx context.Context, now time.Time) (*Look, error) {
 	if err != nil {
 		return nil, err
 	}
-	for bundle, record := range v.owners.snapshot().All() {
-		in.Owners = append(in.Owners, owned(bundle, record))
-	}
+	in.Owners = v.owners.all()
 	if len(look.Missing) > 0 {
 		look.Frozen = append(look.Frozen, NotHeard.Because(plan.S("brokers", strings.Join(look.Missing, ", "))))
 	}

@@ -1,0 +1,240 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/ballast-lb/ballast/control"
+	"github.com/ballast-lb/ballast/integration/harness"
+	"github.com/ballast-lb/ballast/integration/traffic"
+)
+
+const (
+	evenRate = 400.0 // messages per second
+	evenSize = 6000  // bytes: bundles must differ by 100 kB/s for Pulsar's order to tell them apart
+	evenHot  = 0.8   // what the broker with all bundles reads, by its network interface
+)
+
+// evenConf is the brokers' configuration of the balance tests: bandwidth alone counts, without history, on an interface so slow
+// that the broker with all bundles reads hot; statistics come often, so that a test need not wait minutes for them.
+func evenConf() map[string]string {
+	bits := evenRate * evenSize * 2 * 8 // in, and to the bookie; out is the same again, to consumers, in the other direction
+	return map[string]string{
+		"loadBalancerCPUResourceWeight":                    "0",
+		"loadBalancerMemoryResourceWeight":                 "0",
+		"loadBalancerDirectMemoryResourceWeight":           "0",
+		"loadBalancerHistoryResourcePercentage":            "0",
+		"loadBalancerOverrideBrokerNicSpeedGbps":           fmt.Sprintf("%.4f", bits/evenHot/1e9),
+		"loadBalancerBrokerLoadTargetStd":                  "0.05",
+		"loadBalancerSheddingConditionHitCountThreshold":   "0",
+		"loadBalanceSheddingDelayInSeconds":                "70",
+		"loadBalancerMaxNumberOfBundlesInBundleLoadReport": "6",
+		"loadBalancerReportUpdateMaxIntervalMinutes":       "1",
+		"loadBalancerAutoBundleSplitEnabled":               "false",
+		"statsUpdateFrequencyInSecs":                       "15",
+		"statsUpdateInitialDelayInSecs":                    "15",
+	}
+}
+
+// derived are Ballast's settings for load derived from the log: the latest usage alone, bandwidth alone.
+var derived = settings("ballastLoadSource=derived", "ballastLoadHalfLife=0s", "ballastCPUWeight=0", "ballastCycleInterval=10s")
+
+// TransferShedder on derived load makes a cluster even whose bundles are all on one broker, and nothing is lost meanwhile.
+func TestGovernMakesAHotClusterEven(t *testing.T) {
+	seeds := []uint64{1}
+	if harness.Full() {
+		seeds = []uint64{1, 2, 3, 4, 5}
+	}
+	for _, seed := range seeds {
+		t.Run(fmt.Sprintf("layout %d", seed), func(t *testing.T) { testEven(t, seed) })
+	}
+}
+
+func testEven(t *testing.T, seed uint64) {
+	c := pool.Get(t, harness.Options{Conf: evenConf()})
+	ns := c.CreateNamespace(t, 32)
+	c.Place(t, ns, c.Brokers()[0])
+	layout := traffic.MustLayout(t, traffic.Shape{Bundles: c.Bundles(t, ns), Rate: evenRate, Exponent: 0.6, MaxShare: 0.12, Seed: seed})
+	load := traffic.Start(t, c.ServiceURL(), layout, traffic.Options{Size: evenSize})
+	load.AwaitFlow(t)
+	meter := traffic.Meter{Namespace: ns, URLs: urls(c.Brokers())}
+	harness.Figure(t, fmt.Sprintf("max/mean before, layout %d", seed), round(meter.MaxOverMean(t, 5*time.Second)))
+
+	begun := time.Now()
+	p := start(t, c, append([]string{"run", "--mode", "govern", "--take-over", "--set", "ballastHttpListenAddress="}, derived...)...)
+	var acting, moves int
+	var now float64
+	harness.Eventually(t, 15*time.Minute, "the load is even", func(context.Context) error {
+		byCycle, all := outcomes(decisions(t, c, begun))
+		acting, moves = len(byCycle), len(all)
+		if acting == 0 {
+			return fmt.Errorf("no cycle has acted yet")
+		}
+		if now = meter.MaxOverMean(t, 5*time.Second); now > 1.25 {
+			return fmt.Errorf("max/mean is %.2f after %d acting cycles and %d moves", now, acting, moves)
+		}
+		return nil
+	})
+	took := time.Since(begun)
+	if code := p.stop(t); code != 0 {
+		t.Errorf("exit code %d after a clean stop", code)
+	}
+	_, all := outcomes(decisions(t, c, begun))
+	seen := map[string]bool{}
+	for _, o := range all {
+		if o.Result != control.Done {
+			t.Errorf("move of %s to %s: %s (%s)", o.Decision.Bundle, o.Decision.Destination, o.Result, o.Why)
+		}
+		if seen[o.Decision.Bundle] {
+			t.Errorf("%s moved twice", o.Decision.Bundle)
+		}
+		seen[o.Decision.Bundle] = true
+	}
+	if acting > 4 {
+		t.Errorf("it took %d acting cycles, more than 4", acting)
+	}
+	report := load.Stop(t)
+	t.Log(report)
+	if err := report.Err(); err != nil {
+		t.Error(err)
+	}
+	sum := report.Sum()
+	for name, value := range map[string]any{"max/mean after": round(now), "acting cycles": acting, "moves": moves, "seconds until even": int(took.Seconds()),
+		"messages": sum.Sent, "duplicates": sum.Duplicates, "longest stall of a consumer, ms": sum.Stall.Milliseconds()} {
+		harness.Figure(t, fmt.Sprintf("%s, layout %d", name, seed), value)
+	}
+}
+
+func round(x float64) string { return fmt.Sprintf("%.2f", x) }
+
+// Neither observe nor advise touches the ownership topic or the configuration.
+func TestAdviseAndObserveChangeNothing(t *testing.T) {
+	c := shared(t)
+	ns := c.CreateNamespace(t, 8)
+	c.Place(t, ns, c.Brokers()[0])
+	before, owners := conf(t, c), c.Owners(t, ns)
+	for _, mode := range []control.Mode{control.Observe, control.Advise} {
+		p := start(t, c, "run", "--mode", string(mode), "--set", "ballastCycleInterval=2s", "--set", "ballastHttpListenAddress=")
+		p.says(t, "msg=cycle", 3*time.Minute)
+		if code := p.stop(t); code != 0 {
+			t.Errorf("%s: exit code %d after a clean stop", mode, code)
+		}
+	}
+	if diff := cmp.Diff(before, conf(t, c)); diff != "" {
+		t.Errorf("dynamic configuration:\n%s", diff)
+	}
+	if diff := cmp.Diff(owners, c.Owners(t, ns)); diff != "" {
+		t.Errorf("owners:\n%s", diff)
+	}
+}
+
+func conf(t *testing.T, c *harness.Cluster) map[string]string {
+	t.Helper()
+	values, err := c.DynamicConfig(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return values
+}
+
+// What a take-over changes is put back: when the program stops, at the next start after it was killed, and by release.
+func TestTakeOverIsUndone(t *testing.T) {
+	c := shared(t)
+	args := []string{"run", "--mode", "govern", "--set", "ballastCycleInterval=2s", "--set", "ballastHttpListenAddress="}
+	if _, stderr, code := run(t, c, args...); code != 1 || !strings.Contains(stderr, "--take-over") {
+		t.Errorf("beside the built-in shedder it ended with %d and %q, want 1 and a word about --take-over", code, stderr)
+	}
+	c.SetDynamic(t, "loadBalancerReportUpdateMaxIntervalMinutes", "3")
+	found := conf(t, c)
+	taken := func(t *testing.T) *program {
+		p := start(t, c, append(args, "--take-over")...)
+		p.says(t, "took over", time.Minute)
+		if now := conf(t, c); now["loadBalancerSheddingEnabled"] != "false" || now["loadBalancerReportUpdateMaxIntervalMinutes"] != "1" {
+			t.Errorf("while governing the configuration is %v", now)
+		}
+		return p
+	}
+	undone := func(t *testing.T) {
+		t.Helper()
+		if diff := cmp.Diff(found, conf(t, c)); diff != "" {
+			t.Errorf("afterwards (-found +now):\n%s", diff)
+		}
+	}
+	t.Run("clean stop", func(t *testing.T) {
+		if code := taken(t).stop(t); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+		undone(t)
+	})
+	kill := func(t *testing.T) {
+		p := taken(t)
+		if err := p.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		<-p.done
+	}
+	t.Run("kill -9, then the next start", func(t *testing.T) {
+		kill(t)
+		if p := start(t, c, args...); p.wait(t) != 1 {
+			t.Error("without --take-over the next start did not refuse: the built-in shedder should be on again")
+		}
+		undone(t)
+	})
+	t.Run("kill -9, then release", func(t *testing.T) {
+		kill(t)
+		stdout, stderr, code := run(t, c, "release")
+		if code != 0 || !strings.Contains(stdout, "loadBalancerSheddingEnabled was deleted") {
+			t.Errorf("release ended with %d: %s %s", code, stdout, stderr)
+		}
+		undone(t)
+		if stdout, _, code := run(t, c, "release"); code != 0 || !strings.Contains(stdout, "nothing to put back") {
+			t.Errorf("a second release ended with %d: %s", code, stdout)
+		}
+	})
+}
+
+// Of two programs that govern one acts, and the other goes on where the first one was killed.
+func TestOnlyOneActs(t *testing.T) {
+	c := shared(t)
+	args := []string{"run", "--mode", "govern", "--take-over", "--set", "ballastCycleInterval=2s", "--set", "ballastHttpListenAddress="}
+	first := start(t, c, args...)
+	first.says(t, "took over", time.Minute)
+	second := start(t, c, args...)
+	second.says(t, "standing by", time.Minute)
+	if _, stderr := second.text(); strings.Contains(stderr, "took over") {
+		t.Error("both took over")
+	}
+	if _, stderr, code := run(t, c, "release"); code != 1 || !strings.Contains(stderr, "a Ballast process acts") {
+		t.Errorf("release beside a program that acts ended with %d: %s", code, stderr)
+	}
+	if err := first.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	second.says(t, "took over", time.Minute)
+	if code := second.stop(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if now := conf(t, c); len(now) != 0 {
+		t.Errorf("afterwards the configuration is %v", now)
+	}
+}
+
+// ids of the brokers that a plan would move bundles to.
+func destinations(cy cycle) []string {
+	var out []string
+	for _, d := range cy.Verdict.Run {
+		if !slices.Contains(out, d.Destination) {
+			out = append(out, d.Destination)
+		}
+	}
+	return out
+}
