@@ -1,0 +1,142 @@
+package tableview
+
+import (
+	"container/list"
+	"errors"
+	"time"
+
+	"github.com/ballast-lb/ballast/topics"
+)
+
+// fold is the pure core: messages in, latest values and changes out. No lock, no clock, no I/O.
+type fold[T any] struct {
+	decode   func(payload []byte) (T, error)
+	checkKey func(key string) error
+	keep     func(key string, old, new *Entry[T]) bool
+	ttl      time.Duration
+
+	tree  tree[T]
+	stats Stats
+	seen  int64 // messages of the present subscription
+	last  topics.MessageID
+
+	// With a TTL: keys in the order in which they were last received.
+	ages *list.List
+	age  map[string]*list.Element
+}
+
+func newFold[T any](o Options[T]) *fold[T] {
+	f := &fold[T]{decode: o.Decode, checkKey: o.CheckKey, keep: o.Keep, ttl: o.TTL}
+	if f.ttl > 0 {
+		f.ages, f.age = list.New(), map[string]*list.Element{}
+	}
+	return f
+}
+
+var errNoKey = errors.New("the message has no key")
+
+// apply folds one message in.
+func (f *fold[T]) apply(m topics.Message) Change[T] {
+	f.seen++
+	f.last = m.ID
+	f.stats.Applied++
+	c := Change[T]{Key: m.Key, Old: f.tree.root.get(m.Key)}
+	if err := f.validKey(m.Key); err != nil {
+		return f.garbage(c, m, err)
+	}
+	if !m.Tombstone() {
+		value, err := f.decode(m.Payload)
+		if err != nil {
+			return f.garbage(c, m, err)
+		}
+		c.New = &Entry[T]{Key: m.Key, Value: value, ID: m.ID, Producer: m.Producer, PublishTime: m.PublishTime, Received: m.Received}
+	}
+	switch {
+	case f.keep != nil && f.keep(m.Key, c.Old, c.New):
+		f.stats.Rejected++
+		c.Kind = Rejected
+	case c.New == nil:
+		f.stats.Tombstones++
+		c.Kind = Removed
+		if c.Old != nil {
+			f.remove(m.Key)
+		}
+	default:
+		f.stats.Put++
+		f.tree.put(c.New)
+		f.touch(m.Key)
+	}
+	return c
+}
+
+func (f *fold[T]) validKey(key string) error {
+	if key == "" {
+		return errNoKey
+	}
+	if f.checkKey != nil {
+		return f.checkKey(key)
+	}
+	return nil
+}
+
+func (f *fold[T]) garbage(c Change[T], m topics.Message, err error) Change[T] {
+	f.stats.Garbage++
+	f.stats.Last = Skip{Key: m.Key, ID: m.ID, At: m.Received, Reason: err.Error()}
+	c.Kind, c.Err = Garbage, err
+	return c
+}
+
+func (f *fold[T]) touch(key string) {
+	if f.ages == nil {
+		return
+	}
+	if e := f.age[key]; e != nil {
+		f.ages.MoveToBack(e)
+	} else {
+		f.age[key] = f.ages.PushBack(key)
+	}
+}
+
+func (f *fold[T]) remove(key string) {
+	f.tree.remove(key)
+	if e := f.age[key]; e != nil {
+		f.ages.Remove(e)
+		delete(f.age, key)
+	}
+}
+
+// expire drops the values that are too old, the oldest first.
+func (f *fold[T]) expire(now time.Time) []Change[T] {
+	if f.ages == nil {
+		return nil
+	}
+	var changes []Change[T]
+	for e := f.ages.Front(); e != nil; e = f.ages.Front() {
+		entry := f.tree.root.get(e.Value.(string))
+		if entry.Age(now) < f.ttl {
+			break
+		}
+		f.remove(entry.Key)
+		f.stats.Expired++
+		changes = append(changes, Change[T]{Kind: Expired, Key: entry.Key, Old: entry})
+	}
+	return changes
+}
+
+// differences are the changes that lead from one state to another, in the order of the keys.
+func differences[T any](from, to *node[T]) []Change[T] {
+	var changes []Change[T]
+	from.walk(func(old *Entry[T]) bool {
+		if to.get(old.Key) == nil {
+			changes = append(changes, Change[T]{Kind: Removed, Key: old.Key, Old: old})
+		}
+		return true
+	})
+	to.walk(func(e *Entry[T]) bool {
+		if old := from.get(e.Key); old == nil || old.ID != e.ID {
+			changes = append(changes, Change[T]{Kind: Put, Key: e.Key, Old: old, New: e})
+		}
+		return true
+	})
+	return changes
+}
