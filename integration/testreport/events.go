@@ -137,7 +137,12 @@ func (t *test) reason() string {
 	if len(words) == 0 {
 		return "no reason given"
 	}
-	return strings.Join(words, " ")
+	const most = 200 // a property test may log its whole input before it skips
+	reason := []rune(strings.Join(words, " "))
+	if len(reason) > most {
+		return string(reason[:most]) + "..."
+	}
+	return string(reason)
 }
 
 // counts sum up outcomes.

@@ -67,6 +67,10 @@ func TestRunSavesAndSums(t *testing.T) {
 }
 
 func TestLongOutputIsCut(t *testing.T) {
+	wordy := &test{output: []string{"    a_test.go:1: " + strings.Repeat("ü", 300)}}
+	if got := wordy.reason(); got != strings.Repeat("ü", 200)+"..." {
+		t.Errorf("reason of a test that said much: %q", got)
+	}
 	y := &test{}
 	for range 1000 {
 		y.output = append(y.output, "line\n")
