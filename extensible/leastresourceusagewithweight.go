@@ -47,11 +47,12 @@ func (l LeastResourceUsageWithWeight) Place(snap *cluster.Snapshot, _ string, ca
 		s.threshold = 0
 		chosen = s.nth(candidates, rnd.IntN(s.atMost))
 	}
-	s.count(chosen)
-	if trace == nil {
-		return chosen, plan.Reason{}
+	var why plan.Reason
+	if trace != nil {
+		why = s.why(l.Options, snap, chosen, len(candidates))
 	}
-	return chosen, s.why(l.Options, snap, chosen, len(candidates))
+	s.count(chosen)
+	return chosen, why
 }
 
 // Best is the candidates that Place draws among, in order.

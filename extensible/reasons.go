@@ -17,9 +17,9 @@ var (
 	// LoadDataMissing: registered brokers have not published load data.
 	LoadDataMissing = plan.Code{ID: "LOAD_DATA_MISSING", Template: "{missing} of {brokers} registered brokers have no load data, {broker} is the first"}
 	// Balanced: no condition for shedding holds.
-	Balanced = plan.Code{ID: "BALANCED", Template: "std {std} <= target {targetStd}; least load {least} >= {underLimit}; most load {most} <= {overLimit} or within {targetStd} of the average {avg}"}
+	Balanced = plan.Code{ID: "BALANCED", Template: "std {std} <= target {targetStd}; least load {least} >= {underLimit} and its throughput {leastThroughput} >= {throughputLimit}; most load {most} <= {overLimit} or within {targetStd} of the average {avg}"}
 	// NotYet: the condition holds, but not for long enough.
-	NotYet = plan.Code{ID: "HIT_COUNT", Template: "{condition}: hit {hits}, acts above {limit} (loadBalancerSheddingConditionHitCountThreshold)"}
+	NotYet = plan.Code{ID: "HIT_COUNT", Template: "{condition}: hit {hits}, acts above {limit} (loadBalancerSheddingConditionHitCountThreshold); average load {avg}, std {std}, target {targetStd}, least {least}, most {most}"}
 	// NoTopBundles: brokers that should give bundles have not said which they have.
 	NoTopBundles = plan.Code{ID: "NO_TOP_BUNDLES", Template: "{condition}, but {brokers} brokers to unload have no top bundles"}
 	// NothingMovable: brokers that should give bundles have none that may move.
@@ -33,9 +33,9 @@ var (
 	// StdAboveTarget: the loads differ too much.
 	StdAboveTarget = plan.Code{ID: "STD_ABOVE_TARGET", Template: "std {std} > target {targetStd}: load {sourceLoad} to {destinationLoad}, {moved} + {throughput} of {target} bytes/s, std {stdAfter} after this pair"}
 	// BrokerUnderloaded: the least loaded broker has next to nothing.
-	BrokerUnderloaded = plan.Code{ID: "BROKER_UNDERLOADED", Template: "{destination} is underloaded (average {avg}): load {sourceLoad} to {destinationLoad}, {moved} + {throughput} of {target} bytes/s, std {stdAfter} after this pair"}
+	BrokerUnderloaded = plan.Code{ID: "BROKER_UNDERLOADED", Template: "{destination} is underloaded (load {destinationLoad}, limit {underLimit}; throughput {leastThroughput}, limit {throughputLimit}): load {sourceLoad} to {destinationLoad}, {moved} + {throughput} of {target} bytes/s, std {stdAfter} after this pair"}
 	// BrokerOverloaded: the most loaded broker has too much.
-	BrokerOverloaded = plan.Code{ID: "BROKER_OVERLOADED", Template: "{source} is overloaded (average {avg}): load {sourceLoad} to {destinationLoad}, {moved} + {throughput} of {target} bytes/s, std {stdAfter} after this pair"}
+	BrokerOverloaded = plan.Code{ID: "BROKER_OVERLOADED", Template: "{source} is overloaded (load {sourceLoad} > {overLimit} and > average {avg} + {targetStd}): load {sourceLoad} to {destinationLoad}, {moved} + {throughput} of {target} bytes/s, std {stdAfter} after this pair"}
 	// SwappedBack: the bundle makes room for a heavier one.
 	SwappedBack = plan.Code{ID: "SWAPPED_BACK", Template: "makes room on {source} for a bundle that exceeds the target {target} bytes/s: {throughput} bytes/s back, std {stdAfter} after this pair"}
 )

@@ -41,14 +41,14 @@ func (s *shedding) transferable(p *pair, bundle string) bool {
 	left := append(s.scratch[:0], c.base...)
 	s.scratch = left
 	for _, f := range c.filters[c.shared:] {
-		was := slices.Contains(left, destination)
+		was := s.tr != nil && slices.Contains(left, destination)
 		kept, err := f.Keep(c, bundle, left)
 		if err != nil {
 			s.refuse(p, bundle, f.Name(), FilterFailed.Because(plan.S("filter", f.Name()), plan.S("error", err.Error())), nil)
 			return false
 		}
 		left = kept
-		if s.tr != nil && was && !slices.Contains(left, destination) {
+		if was && !slices.Contains(left, destination) {
 			out.filter = f.Name()
 		}
 	}

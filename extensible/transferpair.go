@@ -47,6 +47,8 @@ type pair struct {
 	lx, ln              float64       // loads
 	tx, tn              float64       // throughputs of now, bytes/s
 	target              float64       // bytes/s to move
+	underLimit          float64       // the destination is underloaded below this load,
+	throughputLimit     float64       // or below this throughput
 	out, gain           float64       // bytes/s moved away, and back by swaps
 	remaining           int           // top bundles that stay so far
 	next                int           // the next swap candidate of the destination
@@ -67,6 +69,8 @@ func (s *shedding) pairUp() {
 		if code == &BrokerUnderloaded {
 			p.reason = Underloaded
 		}
+		m := s.multiplier()
+		p.underLimit, p.throughputLimit = s.avg*m, p.source.Data.MsgThroughputEMA*m
 		s.high--
 		s.measurePair(p)
 		top := p.source.TopBundles
@@ -252,7 +256,9 @@ func (s *shedding) decide(p *pair, b *event.BundleLoad, source, destination stri
 	if p.numbers == nil {
 		p.numbers = []plan.Number{
 			plan.N("sourceLoad", p.lx), plan.N("destinationLoad", p.ln), plan.N("avg", s.avg), plan.N("std", s.std),
-			plan.N("targetStd", s.conf.LoadBalancerBrokerLoadTargetStd), plan.N("target", p.target), plan.N("stdAfter", s.std),
+			plan.N("targetStd", s.conf.LoadBalancerBrokerLoadTargetStd), plan.N("target", p.target),
+			plan.N("underLimit", p.underLimit), plan.N("leastThroughput", p.destination.Data.MsgThroughputEMA),
+			plan.N("throughputLimit", p.throughputLimit), plan.N("overLimit", s.overLimit()), plan.N("stdAfter", s.std),
 		}
 	}
 	s.plan.Decisions = append(s.plan.Decisions, plan.Decision{

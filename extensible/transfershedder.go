@@ -191,6 +191,16 @@ func (s *shedding) condition() *plan.Code {
 	return nil
 }
 
+// compared is what the conditions other than the standard deviation compare at the present places of the ranking.
+func (s *shedding) compared() []plan.Number {
+	least, most, m := &s.at(s.low).Data, &s.at(s.high).Data, s.multiplier()
+	return []plan.Number{
+		plan.N("least", least.WeightedMaxEMA), plan.N("underLimit", s.avg*m),
+		plan.N("leastThroughput", least.MsgThroughputEMA), plan.N("throughputLimit", most.MsgThroughputEMA*m),
+		plan.N("most", most.WeightedMaxEMA), plan.N("overLimit", s.overLimit()),
+	}
+}
+
 // due says whether the condition has held for long enough; otherwise it ends the cycle.
 func (s *shedding) due() bool {
 	if len(s.ranking) == 0 { // only with RankFreshLiveOnly: load data of others only
@@ -206,13 +216,11 @@ func (s *shedding) due() bool {
 	if s.st.HitCount > limit {
 		return true
 	}
+	numbers := s.stdNumbers(s.compared()...)
 	if s.holds == nil {
-		least, most := &s.at(s.low).Data, &s.at(s.high).Data
-		s.end(Skip, HitCount, Balanced, s.stdNumbers(
-			plan.N("least", least.WeightedMaxEMA), plan.N("underLimit", s.avg*s.multiplier()),
-			plan.N("most", most.WeightedMaxEMA), plan.N("overLimit", s.overLimit()))...)
+		s.end(Skip, HitCount, Balanced, numbers...)
 	} else {
-		s.end(Skip, HitCount, NotYet, s.stdNumbers(plan.S("condition", s.holds.ID), plan.N("hits", s.st.HitCount), plan.N("limit", limit))...)
+		s.end(Skip, HitCount, NotYet, append(numbers, plan.S("condition", s.holds.ID), plan.N("hits", s.st.HitCount), plan.N("limit", limit))...)
 	}
 	return false
 }
