@@ -102,3 +102,10 @@ func owned(bundle string, record *ownership.Record) Ownership {
 	}
 	return o
 }
+
+// take goes on with the fold of another that read the topic anew. Who watches is told nothing of what it read.
+func (o *owners) take(other *owners) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.fold = other.fold
+}

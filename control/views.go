@@ -29,7 +29,7 @@ var (
 	NotCaught  = plan.Code{ID: "FROZEN_NOT_CAUGHT_UP", Template: "{topic} has not been read to its end"}
 	Blind      = plan.Code{ID: "FROZEN_BLIND", Template: "{topic} cannot be read since {seconds} s: {error}"}
 	Silent     = plan.Code{ID: "FROZEN_SILENT", Template: "{topic} has been silent for {seconds} s, the limit is {limit} s"}
-	LostEvents = plan.Code{ID: "FROZEN_LOST_EVENTS", Template: "{count} events of {topic} are lost; who owns what is not certain"}
+	LostEvents = plan.Code{ID: "FROZEN_LOST_EVENTS", Template: "{count} events of {topic} are lost or may be; who owns what is not certain"}
 )
 
 // ViewOptions say how the cluster is looked at.
@@ -56,36 +56,31 @@ type Views struct {
 	mu sync.Mutex // guards o.Derived
 }
 
-type feed struct {
-	topic string
-	apply func(topics.Message)
-	sub   topics.Subscription
-}
-
 // NewViews makes the views; Open subscribes them.
 func NewViews(o ViewOptions) *Views {
 	v := &Views{o: o}
 	v.load = tableview.New(tableview.Options[event.BrokerLoadData]{Decode: event.Decode[event.BrokerLoadData], Logger: o.Logger})
 	v.top = tableview.New(tableview.Options[event.TopBundlesLoadData]{Decode: event.Decode[event.TopBundlesLoadData], Logger: o.Logger})
 	v.owners = newOwners(o.Logger)
+	v.load.Listen(v.derive)
 	v.feeds = []*feed{
-		{topic: topics.BrokerLoadData, apply: v.applyLoad},
-		{topic: topics.TopBundles, apply: func(m topics.Message) { v.top.Apply(m) }},
+		{topic: topics.BrokerLoadData, apply: v.load.Apply},
+		{topic: topics.TopBundles, apply: v.top.Apply},
 		{topic: topics.ServiceUnitState, apply: v.owners.apply},
 	}
 	return v
 }
 
-func (v *Views) applyLoad(m topics.Message) {
-	change := v.load.Apply(m)
-	if v.o.Derived == nil || change.Result != tableview.Put {
+// derive folds a report into our own averages.
+func (v *Views) derive(c tableview.Change[event.BrokerLoadData]) {
+	if v.o.Derived == nil || c.Kind != tableview.Put {
 		return
 	}
 	v.mu.Lock()
-	notes := v.o.Derived.Hear(m.Key, &change.New.Value, m.Received.UnixMilli())
+	notes := v.o.Derived.Hear(c.Key, &c.New.Value, c.New.Received.UnixMilli())
 	v.mu.Unlock()
 	for _, n := range notes {
-		v.o.Logger.Warn("load report", "broker", m.Key, "note", n.Kind, "resource", n.Resource, "usage", n.Usage, "limit", n.Limit, "before", n.Before)
+		v.o.Logger.Warn("load report", "broker", c.Key, "note", n.Kind, "resource", n.Resource, "usage", n.Usage, "limit", n.Limit, "before", n.Before)
 	}
 }
 
@@ -99,17 +94,25 @@ func (v *Views) Ownership() *ownership.Snapshot { return v.owners.snapshot() }
 // Extensible load manager.
 func (v *Views) Open(ctx context.Context) error {
 	for _, f := range v.feeds {
-		o := topics.SubscribeOptions{From: topics.Earliest, Existing: true}
-		if f.topic != topics.ServiceUnitState {
-			o.Silence = v.o.Silence
-		}
-		sub, err := v.o.Log.Subscribe(ctx, f.topic, o)
+		sub, err := v.subscribe(ctx, f.topic)
 		if err != nil {
-			return errors.Join(fmt.Errorf("subscribe to %s: %w", f.topic, err), v.Close())
+			return errors.Join(err, v.Close())
 		}
-		f.sub = sub
+		f.replace(sub)
 	}
 	return nil
+}
+
+func (v *Views) subscribe(ctx context.Context, topic string) (topics.Subscription, error) {
+	o := topics.SubscribeOptions{From: topics.Earliest, Existing: true}
+	if topic != topics.ServiceUnitState {
+		o.Silence = v.o.Silence
+	}
+	sub, err := v.o.Log.Subscribe(ctx, topic, o)
+	if err != nil {
+		return nil, fmt.Errorf("subscribe to %s: %w", topic, err)
+	}
+	return sub, nil
 }
 
 // Estimate switches filling in from metrics on or off.
@@ -119,8 +122,8 @@ func (v *Views) Estimate(on bool) { v.o.Estimate = on }
 func (v *Views) Close() error {
 	var errs []error
 	for _, f := range v.feeds {
-		if f.sub != nil {
-			errs = append(errs, f.sub.Close())
+		if sub := f.subscription(); sub != nil {
+			errs = append(errs, sub.Close())
 		}
 	}
 	return errors.Join(errs...)
@@ -130,15 +133,7 @@ func (v *Views) Close() error {
 func (v *Views) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, f := range v.feeds {
-		g.Go(func() error {
-			for {
-				m, err := f.sub.Receive(ctx)
-				if err != nil {
-					return fmt.Errorf("%s: %w", f.topic, err)
-				}
-				f.apply(m)
-			}
-		})
+		g.Go(func() error { return f.run(ctx) })
 	}
 	return g.Wait()
 }
@@ -151,26 +146,6 @@ func (v *Views) CatchUp(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// catchUp drains the feed. The in-memory log answers at once whether there is more; a real one is asked with patience.
-func (f *feed) catchUp(ctx context.Context) error {
-	quick, ok := f.sub.(interface {
-		TryReceive() (topics.Message, bool, error)
-	})
-	if !ok {
-		return topics.Drain(ctx, f.sub, func(m topics.Message) error {
-			f.apply(m)
-			return nil
-		})
-	}
-	for {
-		m, more, err := quick.TryReceive()
-		if err != nil || !more {
-			return err
-		}
-		f.apply(m)
-	}
 }
 
 // Owner is who owns a bundle by the ownership log.
@@ -203,6 +178,9 @@ func (v *Views) Look(ctx context.Context, now time.Time) (*Look, error) {
 	}
 	if in.Policies, err = v.o.Cluster.Policies(ctx); err != nil {
 		return nil, fmt.Errorf("read the policies: %w", err)
+	}
+	if err := v.reread(ctx); err != nil {
+		v.o.Logger.Warn("the ownership topic cannot be read again", "error", err)
 	}
 	look := &Look{Frozen: v.trouble(now)}
 	in.Load, look.Missing, err = v.loads(ctx, in.Brokers, now, &in)
@@ -278,14 +256,14 @@ func unusable(l Heard[event.BrokerLoadData]) (plan.Reason, bool) {
 func (v *Views) trouble(now time.Time) []plan.Reason {
 	var out []plan.Reason
 	for _, f := range v.feeds {
-		st, topic := f.sub.Status(), plan.S("topic", f.topic)
+		st, topic := f.subscription().Status(), plan.S("topic", f.topic)
 		switch {
 		case !st.Connected:
 			out = append(out, Blind.Because(topic, plan.N("seconds", seconds(now, st.BlindSince)), plan.S("error", st.LastError)))
 		case f.topic == topics.ServiceUnitState && !st.CaughtUp:
 			out = append(out, NotCaught.Because(topic))
-		case f.topic == topics.ServiceUnitState && st.Lost > 0:
-			out = append(out, LostEvents.Because(topic, plan.N("count", st.Lost)))
+		case f.topic == topics.ServiceUnitState && lossy(st):
+			out = append(out, LostEvents.Because(topic, plan.N("count", st.Lost+st.Uncertain+st.Skipped)))
 		case f.topic == topics.BrokerLoadData && v.o.Silence > 0 && !st.LastHeard.IsZero() && now.Sub(st.LastHeard) > v.o.Silence:
 			out = append(out, Silent.Because(topic, plan.N("seconds", seconds(now, st.LastHeard)), plan.N("limit", int64(v.o.Silence.Seconds()))))
 		}
