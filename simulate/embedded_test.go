@@ -9,15 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/ballast-lb/ballast/control"
 	"github.com/ballast-lb/ballast/event"
 	"github.com/ballast-lb/ballast/simulate"
 	"github.com/ballast-lb/ballast/topics"
-)
-
-var (
-	_ control.Cluster = (*simulate.Embedded)(nil)
-	_ control.Clock   = (*simulate.Embedded)(nil)
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

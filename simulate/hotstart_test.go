@@ -122,7 +122,7 @@ func layouts() string {
 func TestHotTuned(t *testing.T) {
 	for _, hot := range []float64{0.7, 0.8, 0.9} {
 		for _, seed := range hotSeeds {
-			for timing := range uint64(4) {
+			for timing := range uint64(2) {
 				for _, top := range []int64{5, 6} {
 					s := HotStart(seed, Messages(1000, 5000), hot, HotTuned).set(func(x *settings.Settings) {
 						x.LoadBalancerMaxNumberOfBundlesInBundleLoadReport = top

@@ -19,6 +19,11 @@ import (
 	"github.com/ballast-lb/ballast/simulate"
 )
 
+var (
+	_ control.Cluster = (*simulate.Embedded)(nil)
+	_ control.Clock   = (*simulate.Embedded)(nil)
+)
+
 // Options say how Ballast runs.
 type Options struct {
 	Mode     control.Mode       // "" = govern, with a take-over
