@@ -139,7 +139,7 @@ func (s *splitting) look(b *cluster.Bundle) bool {
 		s.hits[b.Name]++
 	}
 	hits, needed := s.hits[b.Name], s.snap.Settings.LoadBalancerNamespaceBundleSplitConditionHitCountThreshold
-	if hits <= needed {
+	if exceeded == nil || hits <= needed { // a negative threshold does not split what exceeds nothing
 		s.notYet(b, exceeded, hits, needed)
 		return false
 	}
