@@ -52,7 +52,7 @@ const (
 // Why a move was made, as far as TransferShedder can tell. Where the plan has the move its own reason is given.
 var (
 	// MadeEarlier: the plan has it, but waits.
-	MadeEarlier = plan.Code{ID: "MOVE_BEFORE_PLAN", Template: "{why}; the plan waits: {outcome}"}
+	MadeEarlier = plan.Code{ID: "MOVE_BEFORE_PLAN", Template: "{why}; the plan waits: {waits}"}
 	// MadeToOther: the plan has the bundle, but with another destination.
 	MadeToOther = plan.Code{ID: "MOVE_TO_OTHER_BROKER", Template: "planned to {planned} instead: {why}"}
 	// MadeOfOther: the plan unloads the broker, but leaves this bundle out.
@@ -118,7 +118,11 @@ func (c *comparison) explain(m Move) Explained {
 		out.Verdict, out.Why = Same, planned.Why
 	case eager != nil && eager.Destination == m.Destination:
 		out.Verdict = SameButWaiting
-		out.Why = MadeEarlier.Because(plan.S("why", eager.Why.String()), plan.S("outcome", c.now.Outcome.String()))
+		waits := c.now.Outcome.String()
+		if len(c.now.Decisions) > 0 {
+			waits = c.passedOver(m)
+		}
+		out.Why = MadeEarlier.Because(plan.S("why", eager.Why.String()), plan.S("waits", waits))
 	case planned != nil || eager != nil:
 		if planned == nil {
 			planned = eager
