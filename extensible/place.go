@@ -19,7 +19,7 @@ var (
 	// BelongsTo: the namespace is the heartbeat or SLA namespace of a broker.
 	BelongsTo = plan.Code{ID: "NAMESPACE_OF_A_BROKER", Template: "{namespace} belongs to {broker}"}
 	// OwnerGone: the broker that the namespace belongs to is not registered.
-	OwnerGone = plan.Code{ID: "BROKER_NOT_REGISTERED", Template: "{namespace} belongs to {broker}, which is not registered"}
+	OwnerGone = plan.Code{ID: "NAMESPACE_OF_A_BROKER_GONE", Template: "{namespace} belongs to {broker}, which is not registered"}
 	// NoneLeft: no broker may take the bundle.
 	NoneLeft = plan.Code{ID: "NO_BROKER_ALLOWED", Template: "none of {brokers} brokers may take it"}
 )

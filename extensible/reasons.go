@@ -1,6 +1,9 @@
 package extensible
 
-import "github.com/ballast-lb/ballast/plan"
+import (
+	"github.com/ballast-lb/ballast/plan"
+	"github.com/ballast-lb/ballast/policy"
+)
 
 // Why a cycle of TransferShedder acted or did not act.
 var (
@@ -63,7 +66,7 @@ var (
 	// InFlight: its ownership is changing.
 	InFlight = plan.Code{ID: "IN_FLIGHT", Template: "it is {state}"}
 	// Excluded: its namespace is never shed.
-	Excluded = plan.Code{ID: "NAMESPACE_EXCLUDED", Template: "{namespace} is in loadBalancerSheddingExcludedNamespaces"}
+	Excluded = plan.Code(policy.ExcludedFromMove)
 	// RecentlyUnloaded: it was unloaded within the grace period.
 	RecentlyUnloaded = plan.Code{ID: "RECENTLY_UNLOADED", Template: "unloaded {age} ms ago, within {limit} ms (loadBalancerSheddingGracePeriodMinutes)"}
 	// HasPolicy: its namespace has a policy and such bundles stay.
