@@ -24,16 +24,21 @@ start_engine() {
   return 1
 }
 
-# Containers and networks carry the process that owns them, as id-starttime; those whose owner is gone are leftovers.
+# Containers and networks carry the process that owns them, as id-starttime-namespace; those whose owner is gone are leftovers.
+gone() {
+  local namespace
+  namespace=$(readlink /proc/self/ns/pid | tr -dc 0-9) || return 1
+  [ "${1##*-}" = "$namespace" ] && [ ! -d "/proc/${1%%-*}" ]
+}
 sweep() {
-  local label='{{index .Config.Labels "ballast.owner"}}' id owner
+  local id owner
   for id in $(docker ps -aq --filter label=ballast.owner); do
-    owner=$(docker inspect -f "$label" "$id" 2>/dev/null) || continue
-    [ -d "/proc/${owner%%-*}" ] || docker rm -fv "$id" >/dev/null
+    owner=$(docker inspect -f '{{index .Config.Labels "ballast.owner"}}' "$id" 2>/dev/null) || continue
+    if gone "$owner"; then docker rm -fv "$id" >/dev/null; fi
   done
   for id in $(docker network ls -q --filter label=ballast.owner); do
     owner=$(docker network inspect -f '{{index .Labels "ballast.owner"}}' "$id" 2>/dev/null) || continue
-    [ -d "/proc/${owner%%-*}" ] || docker network rm "$id" >/dev/null
+    if gone "$owner"; then docker network rm "$id" >/dev/null; fi
   done
 }
 

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
 	dockernet "github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
@@ -44,44 +46,50 @@ func newDocker(ctx context.Context) (*tc.DockerClient, error) {
 	}
 	if _, err := docker.Ping(ctx, client.PingOptions{}); err != nil {
 		docker.Close()
-		return nil, fmt.Errorf("no Docker engine answers (start one: dockerd, or as `make integration` does, deploy/with-docker): %w", err)
+		return nil, fmt.Errorf("no Docker engine answers (start one: dockerd, or as `make integration` does, deploy/ci/with-docker.sh): %w", err)
 	}
 	return docker, nil
 }
 
-// owner names a process so that a later one with the same id is told apart: "pid-starttime" where /proc tells, else "pid-0".
-func owner(pid int) (string, bool) {
+// owner names a process as "id-starttime-namespace": a later one with the same id began later, and one in another container
+// has another namespace of process ids. It is "" when there is no such process, or no /proc to tell.
+func owner(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return fmt.Sprintf("%d-0", pid), false
+		return ""
 	}
 	// The command name is in parentheses and may hold anything; the start time is the 20th field after it.
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	if len(fields) < 20 {
-		return fmt.Sprintf("%d-0", pid), true
+		return ""
 	}
-	return fmt.Sprintf("%d-%s", pid, fields[19]), true
+	return fmt.Sprintf("%d-%s-%s", pid, fields[19], pidNamespace())
+}
+
+// pidNamespace is the number of this process's namespace of process ids; deploy/ci/with-docker.sh reads it the same way.
+func pidNamespace() string {
+	link, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return "none"
+	}
+	return strings.Trim(link, "pid:[]")
 }
 
 func labels() map[string]string {
-	name, _ := owner(os.Getpid())
-	return map[string]string{ownerLabel: name}
+	return map[string]string{ownerLabel: cmp.Or(owner(os.Getpid()), "unknown")}
 }
 
-// leftover says whether the owner named by a label is dead. Without /proc nobody is known to be dead.
+// leftover says whether the owner named by a label is known to be dead.
 func leftover(label string) bool {
-	pid, err := strconv.Atoi(strings.SplitN(label, "-", 2)[0])
-	if err != nil {
+	parts := strings.Split(label, "-")
+	if len(parts) != 3 || parts[2] != pidNamespace() {
 		return false
 	}
-	if _, ok := owner(os.Getpid()); !ok {
-		return false
-	}
-	name, alive := owner(pid)
-	return !alive || name != label
+	pid, err := strconv.Atoi(parts[0])
+	return err == nil && owner(os.Getpid()) != "" && owner(pid) != label
 }
 
-// sweep removes the containers and networks of earlier runs that did not come to their end.
+// sweep removes the containers and networks of earlier runs that did not come to their end. Another run may be sweeping, too.
 func sweep(ctx context.Context, docker *tc.DockerClient) error {
 	filter := client.Filters{}.Add("label", ownerLabel)
 	containers, err := docker.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: filter})
@@ -89,18 +97,23 @@ func sweep(ctx context.Context, docker *tc.DockerClient) error {
 		return fmt.Errorf("looking for leftovers: %w", err)
 	}
 	var errs []error
-	for _, c := range containers.Items {
-		if leftover(c.Labels[ownerLabel]) {
-			_, err := docker.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+	note := func(err error) {
+		if err != nil && !errdefs.IsNotFound(err) && !errdefs.IsConflict(err) {
 			errs = append(errs, err)
 		}
 	}
+	for _, c := range containers.Items {
+		if leftover(c.Labels[ownerLabel]) {
+			_, err := docker.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+			note(err)
+		}
+	}
 	networks, err := docker.NetworkList(ctx, client.NetworkListOptions{Filters: filter})
-	errs = append(errs, err)
+	note(err)
 	for _, n := range networks.Items {
 		if leftover(n.Labels[ownerLabel]) {
 			_, err := docker.NetworkRemove(ctx, n.ID, client.NetworkRemoveOptions{})
-			errs = append(errs, err)
+			note(err)
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

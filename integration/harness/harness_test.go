@@ -15,8 +15,8 @@ import (
 )
 
 func TestLeftover(t *testing.T) {
-	own, ok := owner(os.Getpid())
-	if !ok {
+	own := owner(os.Getpid())
+	if own == "" {
 		t.Skip("this system has no /proc: nobody is known to be dead")
 	}
 	dead := exec.Command(os.Args[0], "-test.run=^$")
@@ -24,11 +24,13 @@ func TestLeftover(t *testing.T) {
 		t.Fatal(err)
 	}
 	for label, want := range map[string]bool{
-		own:                                    false,
-		fmt.Sprintf("%d-1", os.Getpid()):       true, // an earlier process of the same id
-		fmt.Sprintf("%d-77", dead.Process.Pid): true,
-		"":                                     false, // not ours
-		"someone":                              false,
+		own: false,
+		fmt.Sprintf("%d-1-%s", os.Getpid(), pidNamespace()):       true, // an earlier process of the same id
+		fmt.Sprintf("%d-77-%s", dead.Process.Pid, pidNamespace()): true,
+		fmt.Sprintf("%d-77-1", dead.Process.Pid):                  false, // of another container
+		fmt.Sprintf("%d-77", dead.Process.Pid):                    false,
+		"":                                                        false, // not ours
+		"someone-1-" + pidNamespace():                             false,
 	} {
 		if got := leftover(label); got != want {
 			t.Errorf("leftover(%q) = %v, want %v", label, got, want)
