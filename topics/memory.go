@@ -185,7 +185,7 @@ func (m *Memory) Publisher(ctx context.Context, topic string, o PublishOptions) 
 	if err != nil {
 		return nil, err
 	}
-	if err := t.checkSchema(o.Schema); err != nil {
+	if err := t.checkSchema(o); err != nil {
 		return nil, err
 	}
 	p := &memoryPublisher{log: m, topic: t, exclusive: o.Exclusive, name: m.producer + "-" + strconv.Itoa(m.producers)}
@@ -238,18 +238,20 @@ func (t *memoryTopic) next() {
 }
 
 // checkSchema registers the first schema of a topic and refuses another one.
-func (t *memoryTopic) checkSchema(s Schema) error {
-	if s.Definition == "" {
+func (t *memoryTopic) checkSchema(o PublishOptions) error {
+	if o.Schema.Definition == "" {
 		return nil
 	}
 	if t.schema == nil {
-		t.schema = &s
+		t.schema = &o.Schema
 		return nil
 	}
-	if !sameJSON(t.schema.Definition, s.Definition) {
-		return fmt.Errorf("publish to %s: %w: registered %s, would publish with %s", t.name, ErrSchemaMismatch, t.schema.Definition, s.Definition)
+	for _, s := range append([]Schema{o.Schema}, o.Alternatives...) {
+		if sameJSON(t.schema.Definition, s.Definition) {
+			return nil
+		}
 	}
-	return nil
+	return fmt.Errorf("publish to %s: %w: registered %s, would publish with %s", t.name, ErrSchemaMismatch, t.schema.Definition, o.Schema.Definition)
 }
 
 func sameJSON(a, b string) bool {

@@ -119,9 +119,10 @@ type Publisher interface {
 
 // PublishOptions say how a publisher is made.
 type PublishOptions struct {
-	Schema    Schema
-	Exclusive bool // only one publisher at a time; ErrFenced for the others
-	Wait      bool // with Exclusive: wait for one's turn instead of failing
+	Schema       Schema
+	Alternatives []Schema // other definitions that would do as well: the registered one is declared
+	Exclusive    bool     // only one publisher at a time; ErrFenced for the others
+	Wait         bool     // with Exclusive: wait for one's turn instead of failing
 }
 
 // Log is an event log. Implementations are held to the behaviour test in topics/logtest.

@@ -188,8 +188,10 @@ func schema(t *testing.T, s suite) {
 	if !errors.Is(err, topics.ErrSchemaMismatch) {
 		t.Errorf("publisher with another schema: %v, want ErrSchemaMismatch", err)
 	}
+	either := publisher(t, ctx, log, topic, topics.PublishOptions{Schema: other, Alternatives: []topics.Schema{one}})
+	publish(t, ctx, either, event{"e", `{"cpu":5}`})
 	sub := subscription(t, ctx, log, topic, topics.SubscribeOptions{From: topics.Earliest})
-	want := []event{{"a", `{"cpu":1}`}, {"a", ""}, {"b", `{"cpu":2}`}, {"c", `{"cpu":3}`}, {"d", `{"cpu":4}`}}
+	want := []event{{"a", `{"cpu":1}`}, {"a", ""}, {"b", `{"cpu":2}`}, {"c", `{"cpu":3}`}, {"d", `{"cpu":4}`}, {"e", `{"cpu":5}`}}
 	if diff := cmp.Diff(want, events(drain(t, ctx, sub))); diff != "" {
 		t.Errorf("events (-published +received):\n%s", diff)
 	}

@@ -18,7 +18,6 @@ type fakeTopic struct {
 	ids      []int64            // ledgers, oldest first
 	ledgers  map[int64][]parcel // their entries
 	deleted  map[int64]bool
-	sizes    map[int64]int64
 	horizon  position
 	fail     int   // how many admin requests fail next
 	failWith error // with what

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/apache/pulsar-client-go/oauth2"
 	client "github.com/apache/pulsar-client-go/pulsar"
 	"github.com/apache/pulsar-client-go/pulsar/auth"
 	"github.com/prometheus/client_golang/prometheus"
@@ -157,10 +158,10 @@ func checkURL(field, value string, schemes ...string) error {
 // provider makes the client library's authentication, nil for none.
 func (a Auth) provider() (auth.Provider, error) {
 	var ways []string
-	var make func() (auth.Provider, error)
+	var build func() (auth.Provider, error)
 	way := func(name string, set bool, f func() (auth.Provider, error)) {
 		if set {
-			ways, make = append(ways, name), f
+			ways, build = append(ways, name), f
 		}
 	}
 	way("Token", a.Token != "", func() (auth.Provider, error) { return auth.NewAuthenticationToken(a.Token), nil })
@@ -171,27 +172,36 @@ func (a Auth) provider() (auth.Provider, error) {
 	way("BasicUser", a.BasicUser != "" || a.BasicPassword != "", func() (auth.Provider, error) {
 		return auth.NewAuthenticationBasic(a.BasicUser, a.BasicPassword)
 	})
-	way("OAuth2", a.OAuth2 != OAuth2{}, func() (auth.Provider, error) {
-		return auth.NewAuthenticationOAuth2WithParams(map[string]string{
-			auth.ConfigParamType: auth.ConfigParamTypeClientCredentials, auth.ConfigParamIssuerURL: a.OAuth2.IssuerURL,
-			auth.ConfigParamClientID: a.OAuth2.ClientID, auth.ConfigParamAudience: a.OAuth2.Audience,
-			auth.ConfigParamScope: a.OAuth2.Scope, auth.ConfigParamKeyFile: a.OAuth2.KeyFile})
-	})
+	way("OAuth2", a.OAuth2 != OAuth2{}, a.OAuth2.provider)
 	way("Plugin", a.Plugin != "", func() (auth.Provider, error) { return auth.NewProvider(a.Plugin, or(a.Params, "{}")) })
 	if len(ways) > 1 {
 		return nil, fmt.Errorf("more than one way in Auth: %s: want one of them", strings.Join(ways, " and "))
 	}
-	if make == nil {
+	if build == nil {
 		return nil, nil
 	}
-	p, err := make()
+	p, err := build()
 	if err == nil {
 		err = p.Init()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("Auth.%s: %w", ways[0], err)
+		return nil, fmt.Errorf("authentication by %s: %w", ways[0], err)
 	}
 	return p, nil
+}
+
+// provider checks what the library would find out only when it connects.
+func (o OAuth2) provider() (auth.Provider, error) {
+	if o.IssuerURL == "" || o.KeyFile == "" {
+		return nil, errors.New("want an IssuerURL and a KeyFile")
+	}
+	if _, err := oauth2.NewClientCredentialsProviderFromKeyFile(o.KeyFile).GetClientCredentials(); err != nil {
+		return nil, fmt.Errorf("KeyFile: %w", err)
+	}
+	return auth.NewAuthenticationOAuth2WithParams(map[string]string{
+		auth.ConfigParamType: auth.ConfigParamTypeClientCredentials, auth.ConfigParamIssuerURL: o.IssuerURL,
+		auth.ConfigParamClientID: o.ClientID, auth.ConfigParamAudience: o.Audience,
+		auth.ConfigParamScope: o.Scope, auth.ConfigParamKeyFile: o.KeyFile})
 }
 
 // clientOptions are the client library's options. ValidateHostname stays off: the library verifies host names anyway, and

@@ -39,7 +39,7 @@ func (l *Log) Publisher(ctx context.Context, topic string, o topics.PublishOptio
 	if l.isClosed() {
 		return nil, topics.ErrClosed
 	}
-	schema, err := declare(ctx, n, o.Schema, l.admin.schema)
+	schema, err := declare(ctx, n, o, l.admin.schema)
 	if err != nil {
 		return nil, err
 	}

@@ -37,10 +37,10 @@ func raw(t *testing.T, c cluster, o client.ProducerOptions) client.Producer {
 	return p
 }
 
-type event struct{ Key, Payload string }
+type sent struct{ Key, Payload string }
 
 // send publishes events; in batches if the producer makes them.
-func send(t *testing.T, p client.Producer, events ...event) {
+func send(t *testing.T, p client.Producer, events ...sent) {
 	t.Helper()
 	var all sync.WaitGroup
 	for _, e := range events {
@@ -52,7 +52,7 @@ func send(t *testing.T, p client.Producer, events ...event) {
 			all.Done()
 		})
 	}
-	if err := p.Flush(); err != nil {
+	if err := p.FlushWithCtx(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	all.Wait()
@@ -94,11 +94,11 @@ func drain(t *testing.T, s topics.Subscription) []topics.Message {
 }
 
 // check checks that the messages are the events, in the order of their ids.
-func check(t *testing.T, got []topics.Message, want []event) {
+func check(t *testing.T, got []topics.Message, want []sent) {
 	t.Helper()
-	var events []event
+	var events []sent
 	for i, m := range got {
-		events = append(events, event{m.Key, string(m.Payload)})
+		events = append(events, sent{m.Key, string(m.Payload)})
 		if i > 0 && !got[i-1].ID.Less(m.ID) {
 			t.Errorf("id %v after %v", m.ID, got[i-1].ID)
 		}
@@ -116,12 +116,12 @@ func testTopic(domain string) string {
 }
 
 // script is a history with tombstones first, alone, in long rows, and last.
-func script() []event {
-	es := []event{{"first", ""}, {"a", "1"}, {"a", ""}, {"b", "2"}, {"b", ""}, {"c", ""}}
+func script() []sent {
+	es := []sent{{"first", ""}, {"a", "1"}, {"a", ""}, {"b", "2"}, {"b", ""}, {"c", ""}}
 	for i := range 150 { // more than is fetched at a time
-		es = append(es, event{fmt.Sprint("row-", i), ""})
+		es = append(es, sent{fmt.Sprint("row-", i), ""})
 	}
-	return append(es, event{"d", "4"}, event{"e", `{"x":"` + strings.Repeat("y", 3000) + `"}`}, event{"d", ""}, event{"last", ""})
+	return append(es, sent{"d", "4"}, sent{"e", `{"x":"` + strings.Repeat("y", 3000) + `"}`}, sent{"d", ""}, sent{"last", ""})
 }
 
 // TestTombstones: none is lost, however it was written, and being caught up does not hang on one.
@@ -151,7 +151,7 @@ func TestTombstones(t *testing.T) {
 				s := subscribe(t, l, o.Topic, topics.SubscribeOptions{From: topics.Earliest})
 				check(t, drain(t, s), script())
 				c.unload(t, o.Topic) // a new ledger
-				live := []event{{"x", ""}, {"x", "1"}, {"y", ""}, {"x", ""}}
+				live := []sent{{"x", ""}, {"x", "1"}, {"y", ""}, {"x", ""}}
 				for round := range 5 {
 					send(t, p, live...)
 					check(t, receive(t, s, len(live)), live)
@@ -185,9 +185,9 @@ func TestSlowReader(t *testing.T) {
 	topic := testTopic("persistent")
 	p := raw(t, c, client.ProducerOptions{Topic: topic, BatchingMaxMessages: 10, BatchingMaxPublishDelay: time.Hour, CompressionType: client.LZ4})
 	s := subscribe(t, l, topic, topics.SubscribeOptions{})
-	var want []event
+	var want []sent
 	for i := range 2000 {
-		e := event{fmt.Sprint(i % 50), fmt.Sprint(i)}
+		e := sent{fmt.Sprint(i % 50), fmt.Sprint(i)}
 		if i%13 == 0 {
 			e.Payload = ""
 		}
@@ -221,26 +221,26 @@ func TestDeletedHistory(t *testing.T) {
 	defer l.Close()
 	topic := testTopic("persistent")
 	p := raw(t, c, client.ProducerOptions{Topic: topic, DisableBatching: true})
-	var early []event
+	var early []sent
 	for i := range 20 {
-		early = append(early, event{fmt.Sprint("early-", i), "1"})
+		early = append(early, sent{fmt.Sprint("early-", i), "1"})
 	}
 	send(t, p, early...)
 	s := subscribe(t, l, topic, topics.SubscribeOptions{From: topics.Earliest, Compacted: true})
 	seen := drain(t, s)
 	check(t, seen, early)
 	for i := range early { // all gone again, while nobody receives
-		send(t, p, event{early[i].Key, "2"}, event{early[i].Key, ""})
+		send(t, p, sent{early[i].Key, "2"}, sent{early[i].Key, ""})
 	}
 	c.compact(t, topic)
 	c.unload(t, topic)
-	send(t, p, event{"late", "1"})
+	send(t, p, sent{"late", "1"})
 	c.compact(t, topic)
 	c.must(t, http.MethodPost, adminPath(topic)+"/trim", "")
 	for first := seen[0].ID.Ledger; c.hasLedger(t, topic, first); { // trimming happens in the background
 		time.Sleep(100 * time.Millisecond)
 	}
-	send(t, p, event{"late", ""}, event{"later", "1"})
+	send(t, p, sent{"late", ""}, sent{"later", "1"})
 	got := receive(t, s, 1)
 	for got[len(got)-1].Key != "later" {
 		got = append(got, receive(t, s, 1)...)
@@ -299,17 +299,17 @@ func TestBrokerRestart(t *testing.T) {
 	heard := subscribe(t, l, volatile, topics.SubscribeOptions{Silence: time.Minute})
 	p := raw(t, c, client.ProducerOptions{Topic: persistent, DisableBatching: true, SendTimeout: -1})
 	v := raw(t, c, client.ProducerOptions{Topic: volatile, DisableBatching: true, SendTimeout: -1})
-	stop, done := make(chan struct{}), make(chan []event)
+	stop, done := make(chan struct{}), make(chan []sent)
 	go func() {
-		var sent []event
-		defer func() { done <- sent }()
+		var all []sent
+		defer func() { done <- all }()
 		for i := 0; ; i++ {
 			select {
 			case <-stop:
 				return
 			case <-time.After(50 * time.Millisecond):
 			}
-			e := event{fmt.Sprint("key-", i), strconv.Itoa(i)}
+			e := sent{fmt.Sprint("key-", i), strconv.Itoa(i)}
 			if i%3 == 0 {
 				e.Payload = ""
 			}
@@ -317,7 +317,7 @@ func TestBrokerRestart(t *testing.T) {
 				t.Errorf("send: %v", err)
 				return
 			}
-			sent = append(sent, e)
+			all = append(all, e)
 			v.SendAsync(t.Context(), &client.ProducerMessage{Key: e.Key, Payload: []byte("v")}, func(client.MessageID, *client.ProducerMessage, error) {})
 		}
 	}()
@@ -339,9 +339,9 @@ func TestBrokerRestart(t *testing.T) {
 		receive(t, heard, 5)
 	}
 	close(stop)
-	sent := <-done
-	got = append(got, receive(t, kept, len(sent)-len(got))...)
-	check(t, got, sent)
+	all := <-done
+	got = append(got, receive(t, kept, len(all)-len(got))...)
+	check(t, got, all)
 	t.Logf("persistent: %+v", kept.Status())
 	t.Logf("non-persistent: %+v", heard.Status())
 	if st := kept.Status(); st.Lost != 0 || st.Uncertain != 0 || st.Blind == 0 || !st.Connected {

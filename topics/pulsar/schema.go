@@ -24,28 +24,34 @@ func (s exactSchema) Validate([]byte) error             { return errNoCodec }
 func (s exactSchema) GetSchemaInfo() *client.SchemaInfo { return s.info }
 
 // declare is the schema to publish with: nil for none, the wanted definition where a topic has no schema yet, and else the
-// registered text itself if it means the same as the wanted one. So no version is ever added to a topic that has one.
-func declare(ctx context.Context, n topics.Name, want topics.Schema, lookup func(context.Context, topics.Name) (*registered, error)) (client.Schema, error) {
+// registered text itself if it means the same as the wanted one or an alternative. So no version is ever added to a topic
+// that has one.
+func declare(ctx context.Context, n topics.Name, o topics.PublishOptions, lookup func(context.Context, topics.Name) (*registered, error)) (client.Schema, error) {
+	want := o.Schema
 	if want.Definition == "" {
 		return nil, nil
 	}
 	if !json.Valid([]byte(want.Definition)) {
 		return nil, fmt.Errorf("publish to %s: the schema is no JSON: %s", n, want.Definition)
 	}
-	info := &client.SchemaInfo{Name: want.Name, Schema: want.Definition, Type: client.JSON, Properties: want.Properties}
 	reg, err := lookup(ctx, n)
 	if err != nil {
 		return nil, fmt.Errorf("compare the schema of %s: %w", n, err)
 	}
 	if reg == nil {
-		return exactSchema{info}, nil
+		return exactSchema{&client.SchemaInfo{Name: want.Name, Schema: want.Definition, Type: client.JSON, Properties: want.Properties}}, nil
 	}
-	if why := differ(want.Definition, reg); why != "" {
+	why := differ(want.Definition, reg)
+	for _, other := range o.Alternatives {
+		if why != "" && differ(other.Definition, reg) == "" {
+			want, why = other, ""
+		}
+	}
+	if why != "" {
 		return nil, fmt.Errorf("publish to %s: %w: %s: registered (version %d, %s) %s, would publish with (JSON) %s",
 			n, topics.ErrSchemaMismatch, why, reg.Version, reg.Type, reg.Data, want.Definition)
 	}
-	info.Schema, info.Properties = reg.Data, reg.Properties
-	return exactSchema{info}, nil
+	return exactSchema{&client.SchemaInfo{Name: want.Name, Schema: reg.Data, Type: client.JSON, Properties: reg.Properties}}, nil
 }
 
 // differ says why a registered schema does not mean the same as a definition, "" if it does. Avro's canonical form

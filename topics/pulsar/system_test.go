@@ -32,7 +32,7 @@ func TestOwnershipTopic(t *testing.T) {
 	namespace := fmt.Sprintf("public/split-%d", time.Now().UnixNano())
 	c.must(t, http.MethodPut, "namespaces/"+namespace, `{"bundles":{"numBundles":2}}`)
 	p := raw(t, c, client.ProducerOptions{Topic: "persistent://" + namespace + "/topic", DisableBatching: true})
-	send(t, p, event{"a", "1"})
+	send(t, p, sent{"a", "1"})
 	var bundles struct{ Boundaries []string }
 	if err := json.Unmarshal([]byte(c.must(t, http.MethodGet, "namespaces/"+namespace+"/bundles", "")), &bundles); err != nil {
 		t.Fatal(err)
@@ -43,10 +43,10 @@ func TestOwnershipTopic(t *testing.T) {
 		bundle := bundles.Boundaries[i] + "_" + bundles.Boundaries[i+1]
 		parents = append(parents, namespace+"/"+bundle)
 		c.must(t, http.MethodPut, "namespaces/"+namespace+"/"+bundle+"/split?unload=false", "")
-		send(t, own, event{namespace + "/ours-" + fmt.Sprint(i), ""}, event{namespace + "/ours-again", ""})
+		send(t, own, sent{namespace + "/ours-" + fmt.Sprint(i), ""}, sent{namespace + "/ours-again", ""})
 		c.unload(t, topics.ServiceUnitState)
 	}
-	send(t, own, event{namespace + "/ours-last", ""})
+	send(t, own, sent{namespace + "/ours-last", ""})
 
 	deleted, buried := map[string]bool{}, map[string]bool{}
 	follow := func(ctx context.Context, done func() bool) error {
@@ -164,9 +164,9 @@ func TestLoadTopics(t *testing.T) {
 			p := raw(t, c, client.ProducerOptions{Topic: topic, DisableBatching: true})
 			const values, stones = 500, 20
 			for i := range values {
-				send(t, p, event{"nobody:1", fmt.Sprintf(`{"n":%d}`, i)})
+				send(t, p, sent{"nobody:1", fmt.Sprintf(`{"n":%d}`, i)})
 				if i%(values/stones) == 0 {
-					send(t, p, event{"nobody:1", ""})
+					send(t, p, sent{"nobody:1", ""})
 				}
 			}
 			ours := 0
