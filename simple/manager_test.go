@@ -188,6 +188,85 @@ func TestRecordedUnloadsAreSpared(t *testing.T) {
 	}
 }
 
+// TestSameBandwidth: a quota that is what is stored is written all the same, because its inbound bandwidth is compared with the
+// outbound one.
+func TestSameBandwidth(t *testing.T) {
+	st := simple.NewState()
+	st.Quotas.Average = event.DefaultResourceQuota()
+	st.Quotas.Bundles = map[string]event.ResourceQuota{"t/n/b": event.DefaultResourceQuota(), "t/n/a": event.DefaultResourceQuota()}
+	count := func(o simple.Options) (out []string) {
+		for _, w := range st.Quotas.Writes(o) {
+			out = append(out, w.Bundle)
+		}
+		return out
+	}
+	if diff := cmp.Diff([]string{"", "t/n/a", "t/n/b"}, count(simple.Options{})); diff != "" {
+		t.Errorf("as Pulsar (-want +got):\n%s", diff)
+	}
+	if got := count(simple.Options{SameBandwidth: true}); len(got) != 0 {
+		t.Errorf("repaired: %q are written", got)
+	}
+	fixed := event.DefaultResourceQuota()
+	fixed.Dynamic = false
+	st.Quotas.Stored.Bundles = map[string]event.ResourceQuota{"t/n/a": fixed}
+	if diff := cmp.Diff([]string{"", "t/n/b"}, count(simple.Options{})); diff != "" {
+		t.Errorf("a stored quota that is not dynamic stays (-want +got):\n%s", diff)
+	}
+}
+
+// TestTopicKinds: a broker that an isolation policy names gets non-persistent topics although it does not serve them.
+func TestTopicKinds(t *testing.T) {
+	r := event.NewLoadReport()
+	r.Name, r.SystemResourceUsage, r.NonPersistentTopicsEnabled = "b1:8080", &event.SystemResourceUsage{}, false
+	snap := &cluster.Snapshot{Now: 1, Settings: settings.Defaults(), Brokers: []cluster.Broker{{ID: r.Name, Report: &r}},
+		Bundles:  []cluster.Bundle{{Name: "t/n/0x00000000_0xffffffff", Namespace: "t/n", NonPersistent: true}},
+		Policies: policy.New([]policy.Isolation{{Name: "p", Namespaces: []string{"t/n"}, Primary: []string{"b1"}}}, nil, nil, nil)}
+	for checked, want := range map[bool]string{false: "b1:8080", true: ""} {
+		m := &simple.Manager{Options: simple.Options{CheckTopicKinds: checked}}
+		d, _ := m.Place(snap.Index(), "t/n/0x00000000_0xffffffff", m.NewState(), nil, nil)
+		if d.Destination != want {
+			t.Errorf("checked %t: placed on %q: %s", checked, d.Destination, d.Why)
+		}
+	}
+}
+
+// TestReceiverMustBeRegistered: a report under a name that nobody has registered makes a receiver, unless repaired.
+func TestReceiverMustBeRegistered(t *testing.T) {
+	reports := sampled(t)
+	cool := *reports[2]
+	cool.SystemResourceUsage = &event.SystemResourceUsage{}
+	for repaired, want := range map[bool]int{false: 1, true: 0} {
+		snap := snapshotOf([]*event.LoadReport{reports[0], &cool})
+		snap.Brokers[1].ID = "other:8080"
+		m := &simple.Manager{Options: simple.Options{NeedReceiver: repaired}}
+		if p, _ := m.Shed(snap.Index(), m.NewState(), nil, nil); len(p.Decisions) != want {
+			t.Errorf("repaired %t: %d decisions, want %d: %s", repaired, len(p.Decisions), want, p.Outcome)
+		}
+	}
+}
+
+// TestStatesDoNotShare: what is done with a state does not show in another one that was made from the same.
+func TestStatesDoNotShare(t *testing.T) {
+	reports := sampled(t)
+	cool := *reports[2]
+	cool.SystemResourceUsage = &event.SystemResourceUsage{CPU: event.ResourceUsage{Usage: 1, Limit: 200}}
+	snap := snapshotOf([]*event.LoadReport{&cool})
+	m := new(simple.Manager)
+	st := m.NewState()
+	for i := range 3 { // leaves room behind the list of promises
+		_, st = m.Place(snap, fmt.Sprintf("t/n/%d", i), st, nil, nil)
+	}
+	shed := func() plan.State { _, next := m.Shed(snap, st, nil, nil); return next }
+	one, two := shed(), shed()
+	_, one = m.Place(snap, "t/one/x", one, nil, nil)
+	_, two = m.Place(snap, "t/two/y", two, nil, nil)
+	promised := func(st plan.State) []string { return st.(*simple.State).Rankings[0].Preallocated }
+	want := [][]string{{"t/n/0", "t/n/1", "t/n/2"}, {"t/n/0", "t/n/1", "t/n/2", "t/one/x"}, {"t/n/0", "t/n/1", "t/n/2", "t/two/y"}}
+	if diff := cmp.Diff(want, [][]string{promised(st), promised(one), promised(two)}); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestManagerEntry(t *testing.T) {
 	e := simple.ManagerEntry(simple.Options{CountSplits: true})
 	r := plan.Registry{Managers: []plan.Entry[plan.NewManager]{e}}
@@ -209,6 +288,8 @@ func TestReportDue(t *testing.T) {
 	usage := event.SystemResourceUsage{CPU: event.ResourceUsage{Usage: 40, Limit: 400}}
 	busier := usage
 	busier.CPU.Usage = 84 // 11 points more
+	tenMore := usage
+	tenMore.CPU.Usage = 80
 	last := func(age int64) *event.LoadReport {
 		r := event.NewLoadReport()
 		r.Timestamp, r.SystemResourceUsage = now-age, &usage
@@ -233,6 +314,7 @@ func TestReportDue(t *testing.T) {
 		{"just checked", simple.ReportState{Last: last(5001), UsageChecked: now - 60_000}, 0, busier, "USAGE_JUST_CHECKED", false},
 		{"busier", simple.ReportState{Last: last(70_000), UsageChecked: now - 60_001}, 0, busier, "USAGE_CHANGED", true},
 		{"the same", simple.ReportState{Last: last(70_000), UsageChecked: now - 60_001}, 0, usage, "USAGE_UNCHANGED", false},
+		{"ten points, at the threshold", simple.ReportState{Last: last(70_000), UsageChecked: now - 60_001}, 0, tenMore, "USAGE_UNCHANGED", false},
 		{"unknown before", simple.ReportState{Last: unknown, UsageChecked: now - 60_001}, 0, usage, "USAGE_CHANGED", true},
 	} {
 		due, why := c.state.Due(now, c.bundles, c.usage, set)

@@ -144,7 +144,7 @@ func play(t *rapid.T, m *simple.Manager, snap *cluster.Snapshot, st plan.State, 
 	}
 	seen := map[string]bool{}
 	for _, d := range shed.Decisions {
-		if d.Bundle == "" && d.Source == "" || seen[d.Source] {
+		if seen[d.Source] {
 			t.Fatalf("more than one bundle of %s: %+v", d.Source, shed.Decisions)
 		}
 		seen[d.Source] = true
