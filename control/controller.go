@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ballast-lb/ballast/cluster"
+	"github.com/ballast-lb/ballast/extensible"
 	"github.com/ballast-lb/ballast/guard"
 	"github.com/ballast-lb/ballast/plan"
 	"github.com/ballast-lb/ballast/policy"
@@ -41,11 +42,13 @@ type Options struct {
 	Viewer   Viewer
 	Executor *Executor // govern only
 	Lock     *Lock     // govern only
+	Observer *Observer // observe only
 	Journal  Journal   // nil = records are dropped (advise and observe)
 	Clock    Clock
 	Seed     uint64 // of the randomness of placement; the same seed and events give the same plans
 	Limits   guard.Limits
-	Explain  bool // collect a trace in every cycle
+	PlanLife time.Duration // what is left of a plan that is older is not carried out; 0 = no limit
+	Explain  bool          // collect a trace in every cycle
 	Logger   *slog.Logger
 	Metrics  *Metrics // nil = none
 }
@@ -76,6 +79,11 @@ type Cycle struct {
 	Verdict  guard.Verdict  `json:"verdict"`
 	Outcomes []Outcome      `json:"outcomes,omitempty"`
 
+	// Observed is what the cluster's own balancer did since the last cycle, each move with why, and Agreement how far it
+	// and the plans agreed over the last day (observe only).
+	Observed  *extensible.Observation `json:"observed,omitempty"`
+	Agreement *extensible.Score       `json:"agreement,omitempty"`
+
 	Snapshot *cluster.Snapshot `json:"-"`
 }
 
@@ -90,6 +98,7 @@ func (c *Controller) Step(ctx context.Context) (*Cycle, error) {
 		return cy, fmt.Errorf("cycle %d: look at the cluster: %w", c.n, err)
 	}
 	cy.Snapshot, cy.Missing, cy.Frozen = look.Snapshot, look.Missing, look.Frozen
+	c.observe(cy, now)
 	if len(cy.Frozen) > 0 {
 		cy.Plan = plan.Plan{At: cy.At, Outcome: cy.Frozen[0]}
 		return cy, c.finish(ctx, cy)
@@ -126,6 +135,26 @@ func policies(snap *cluster.Snapshot) *policy.View {
 	return snap.Policies.Over(brokers)
 }
 
+// observe compares what the cluster's own balancer did with the plan on the same data, and tells the strategy of its moves,
+// which count as unloads of the cluster, whoever made them.
+func (c *Controller) observe(cy *Cycle, now time.Time) {
+	if c.o.Observer == nil {
+		return
+	}
+	if seen, ok := c.o.Observer.Observed(c.state, now); ok {
+		cy.Observed = &seen
+		for _, m := range seen.Moves {
+			c.state = c.o.Manager.Record(c.state, plan.Decision{Action: plan.Transfer, Bundle: m.Move.Bundle, Source: m.Move.Source,
+				Destination: m.Move.Destination, Label: extensible.Success, PulsarReason: extensible.Admin}, seen.At)
+		}
+	}
+	score := c.o.Observer.Score(now)
+	cy.Agreement = &score
+	if score.Moves > 0 {
+		c.o.Metrics.Agreement(score.Percent / 100)
+	}
+}
+
 // finish writes the cycle's plan down.
 func (c *Controller) finish(ctx context.Context, cy *Cycle) error {
 	c.o.Metrics.cycle(cy)
@@ -142,6 +171,14 @@ func (c *Controller) finish(ctx context.Context, cy *Cycle) error {
 // act carries out what the guard let through. The lock is confirmed before every action: who has lost it stops at once.
 func (c *Controller) act(ctx context.Context, cy *Cycle) error {
 	for i, d := range cy.Verdict.Run {
+		if age := c.o.Clock.Now().Sub(time.UnixMilli(cy.At)); c.o.PlanLife > 0 && age > c.o.PlanLife {
+			// Requests that hang must not let a cycle act on a picture from long ago.
+			c.o.Logger.Warn("the rest of the plan is too old", "cycle", cy.N, "age", age, "left", len(cy.Verdict.Run)-i)
+			for _, d := range cy.Verdict.Run[i:] {
+				cy.Outcomes = append(cy.Outcomes, Outcome{Decision: d, Result: Skipped, Why: fmt.Sprintf("the plan is %v old, the limit is %v", age, c.o.PlanLife)})
+			}
+			return nil
+		}
 		if err := c.o.Lock.Confirm(ctx, d.Bundle); err != nil {
 			return fmt.Errorf("cycle %d stopped before %s: %w", cy.N, d.Bundle, err)
 		}

@@ -132,7 +132,7 @@ func process(t *testing.T, e *simulate.Embedded, instance string, mode control.M
 	w.service = &control.Service{Cluster: e, Lock: lock, TakeOvers: w.takeovers, TakeOver: takeOver, Interval: time.Minute,
 		Standby: 5 * time.Second, Leave: time.Minute, Clock: e, Logger: quiet,
 		Controller: control.New(control.Options{Instance: instance, Mode: mode, Manager: manager, Viewer: views, Executor: executor, Lock: lock,
-			Journal: journal, Clock: e, Limits: guard.Limits{BundleCoolDown: 600_000, FailureCoolDown: 60_000}, Logger: quiet})}
+			Journal: journal, Clock: e, PlanLife: 30 * time.Second, Limits: guard.Limits{BundleCoolDown: 600_000, FailureCoolDown: 60_000}, Logger: quiet})}
 	return w
 }
 

@@ -231,3 +231,22 @@ func TestLosingTheLockStopsTheCycle(t *testing.T) {
 		t.Errorf("a lock that was lost came back by itself: %v", err)
 	}
 }
+
+func TestAnOldPlanIsNotCarriedOut(t *testing.T) {
+	e := small(t, map[string]string{shedding: "false"})
+	names := process(t, e, "look", control.Advise, script{}, false).bundles(t)
+	w := process(t, e, "one", control.Govern, script{plans: [][]plan.Decision{{transfer(names[0], a, b), transfer(names[1], a, b)}}}, false)
+	if err := e.With(t.Context(), func(cl *simulate.Cluster) { cl.SetAdminFaults(simulate.AdminFaults{Hang: 1}) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.service.Lock.Acquire(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	cy, err := w.service.Controller.Step(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(cy.Outcomes) != 2 || cy.Outcomes[0].Result != control.Failed || cy.Outcomes[1].Result != control.Skipped {
+		t.Errorf("outcomes are %+v, want the first failed and the second not tried", cy.Outcomes)
+	}
+}

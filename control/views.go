@@ -53,7 +53,41 @@ type Views struct {
 	owners *owners
 	feeds  []*feed
 
-	mu sync.Mutex // guards o.Derived
+	mu     sync.Mutex // guards o.Derived and recent
+	recent *Inputs    // of the last look
+
+	withdrawnLoad withdrawn[event.BrokerLoadData]
+	withdrawnTop  withdrawn[event.TopBundlesLoadData]
+}
+
+// withdrawn is the last values that brokers took back by tombstones. A broker does so right after each ownership record that
+// concerns it, so what it had published before is needed to tell what a move was decided from.
+type withdrawn[T any] struct {
+	mu     sync.Mutex
+	values map[string]tableview.Entry[T]
+}
+
+func (w *withdrawn[T]) listen(c tableview.Change[T]) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch c.Kind {
+	case tableview.Removed:
+		if w.values == nil {
+			w.values = map[string]tableview.Entry[T]{}
+		}
+		w.values[c.Key] = *c.Old
+	case tableview.Put:
+		delete(w.values, c.Key) // there is a newer one
+	default:
+	}
+}
+
+// get is the value that a key had before it was taken back; false if it was not, or has a value again.
+func (w *withdrawn[T]) get(key string) (tableview.Entry[T], bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e, ok := w.values[key]
+	return e, ok
 }
 
 // NewViews makes the views; Open subscribes them.
@@ -63,6 +97,8 @@ func NewViews(o ViewOptions) *Views {
 	v.top = tableview.New(tableview.Options[event.TopBundlesLoadData]{Decode: event.Decode[event.TopBundlesLoadData], Logger: o.Logger})
 	v.owners = newOwners(o.Logger)
 	v.load.Listen(v.derive)
+	v.load.Listen(v.withdrawnLoad.listen)
+	v.top.Listen(v.withdrawnTop.listen)
 	v.feeds = []*feed{
 		{topic: topics.BrokerLoadData, apply: v.load.Apply},
 		{topic: topics.TopBundles, apply: v.top.Apply},
@@ -183,11 +219,11 @@ func (v *Views) Look(ctx context.Context, now time.Time) (*Look, error) {
 		v.o.Logger.Warn("the ownership topic cannot be read again", "error", err)
 	}
 	look := &Look{Frozen: v.trouble(now)}
-	in.Load, look.Missing, err = v.loads(ctx, in.Brokers, now, &in)
-	if err != nil {
-		return nil, err
-	}
+	look.Missing = v.loads(ctx, &in, now)
 	in.Owners = v.owners.all()
+	v.mu.Lock()
+	v.recent = &in
+	v.mu.Unlock()
 	if len(look.Missing) > 0 {
 		look.Frozen = append(look.Frozen, NotHeard.Because(plan.S("brokers", strings.Join(look.Missing, ", "))))
 	}
@@ -200,42 +236,77 @@ func (v *Views) Look(ctx context.Context, now time.Time) (*Look, error) {
 	return look, nil
 }
 
-// loads collects the load of the registered brokers, estimating what is missing where that is wanted. Load data of a broker
-// that is not registered is left out: only the registry says who is alive.
-func (v *Views) loads(ctx context.Context, brokers []cluster.Broker, now time.Time, in *Inputs) ([]Heard[event.BrokerLoadData], []string, error) {
+// Before is the cluster as it was just before an ownership record: the registry and the policies of the last look, the load
+// and the owners of now without the record. nil before the first look.
+func (v *Views) Before(e OwnershipEvent) *cluster.Snapshot {
+	v.mu.Lock()
+	recent := v.recent
+	v.mu.Unlock()
+	if recent == nil {
+		return nil
+	}
+	in := *recent
+	in.Now, in.Load, in.Top = e.At.UnixMilli(), nil, nil
+	v.reported(&in, e.At, true)
+	in.Owners = v.owners.all()
+	for i := range in.Owners {
+		if in.Owners[i].Bundle == e.Bundle {
+			in.Owners[i] = owned(e.Bundle, e.Outcome.Before)
+		}
+	}
+	return Assemble(in)
+}
+
+// reported collects what the registered brokers reported, and returns those that did not. Load data of a broker that is not
+// registered is left out: only the registry says who is alive. With back, what brokers took back counts still.
+func (v *Views) reported(in *Inputs, now time.Time, back bool) (missing []string) {
 	reports, top := v.load.Snapshot(), v.top.Snapshot()
-	var out []Heard[event.BrokerLoadData]
-	var missing []string
-	for i := range brokers {
-		id := brokers[i].ID
+	for i := range in.Brokers {
+		id := in.Brokers[i].ID
 		e, ok := reports.Get(id)
+		if !ok && back {
+			e, ok = v.withdrawnLoad.get(id)
+		}
 		d := e.Value
 		if ok && v.o.Derived != nil {
 			v.mu.Lock()
 			d, ok = v.o.Derived.At(id, &e.Value, now.UnixMilli())
 			v.mu.Unlock()
 		}
-		if ok {
-			out = append(out, Heard[event.BrokerLoadData]{Key: id, Value: d, At: e.Received.UnixMilli()})
-			if t, ok := top.Get(id); ok {
-				in.Top = append(in.Top, Heard[event.TopBundlesLoadData]{Key: id, Value: t.Value, At: t.Received.UnixMilli()})
-			}
-			continue
-		}
-		if !v.o.Estimate {
+		if !ok {
 			missing = append(missing, id)
 			continue
 		}
+		in.Load = append(in.Load, Heard[event.BrokerLoadData]{Key: id, Value: d, At: e.Received.UnixMilli()})
+		t, ok := top.Get(id)
+		if !ok && back {
+			t, ok = v.withdrawnTop.get(id)
+		}
+		if ok {
+			in.Top = append(in.Top, Heard[event.TopBundlesLoadData]{Key: id, Value: t.Value, At: t.Received.UnixMilli()})
+		}
+	}
+	return missing
+}
+
+// loads is reported, with estimates for what is missing where that is wanted. It returns what is missing still.
+func (v *Views) loads(ctx context.Context, in *Inputs, now time.Time) (missing []string) {
+	missing = v.reported(in, now, false)
+	if !v.o.Estimate {
+		return missing
+	}
+	var still []string
+	for _, id := range missing {
 		d, bundles, err := v.o.Cluster.EstimateLoad(ctx, id)
 		if err != nil {
 			v.o.Logger.Warn("load cannot be estimated", "broker", id, "error", err)
-			missing = append(missing, id)
+			still = append(still, id)
 			continue
 		}
-		out = append(out, Heard[event.BrokerLoadData]{Key: id, Value: d, At: now.UnixMilli(), Estimated: true})
+		in.Load = append(in.Load, Heard[event.BrokerLoadData]{Key: id, Value: d, At: now.UnixMilli(), Estimated: true})
 		in.Top = append(in.Top, Heard[event.TopBundlesLoadData]{Key: id, Value: event.TopBundlesLoadData{TopBundlesLoadData: bundles}, At: now.UnixMilli(), Estimated: true})
 	}
-	return out, missing, nil
+	return still
 }
 
 // unusable says whether a broker's figures are no numbers to decide on. They are unknown then, not 0.

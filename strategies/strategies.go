@@ -14,12 +14,14 @@ import (
 	"github.com/ballast-lb/ballast/modular"
 	"github.com/ballast-lb/ballast/plan"
 	"github.com/ballast-lb/ballast/settings"
+	"github.com/ballast-lb/ballast/simple"
 )
 
 // repairs are the options of the load managers, under the names that ballastRepairs takes.
 type repairs struct {
 	extensible extensible.Options
 	modular    modular.Options
+	simple     simple.Options
 }
 
 // parse switches on the options that are named. One name switches on every option of that name.
@@ -42,7 +44,7 @@ func (r *repairs) parse(names []string) error {
 	return nil
 }
 
-func (r *repairs) all() []any { return []any{&r.extensible, &r.modular} }
+func (r *repairs) all() []any { return []any{&r.extensible, &r.modular, &r.simple} }
 
 // repairName is the name of an option as a setting: CountSwapGain is countSwapGain.
 func repairName(field string) string {
@@ -72,7 +74,7 @@ func Registry(repaired []string) (*plan.Registry, error) {
 		return nil, err
 	}
 	return &plan.Registry{
-		Managers: []plan.Entry[plan.NewManager]{extensibleEntry(r.extensible), modular.ManagerEntry(r.modular)},
+		Managers: []plan.Entry[plan.NewManager]{extensibleEntry(r.extensible), modular.ManagerEntry(r.modular), simple.ManagerEntry(r.simple)},
 		Shedders: slices.Concat(extensible.Shedders(r.extensible), modular.Shedders(r.modular)),
 		Placers:  slices.Concat(extensible.Placers(r.extensible), modular.Placers(r.modular)),
 	}, nil

@@ -15,6 +15,9 @@ import (
 	"github.com/ballast-lb/ballast/topics/pulsar"
 )
 
+// planLife is how old a plan may become while it is carried out.
+const planLife = 2 * time.Minute
+
 // auth is how to authenticate, the same for topics and admin REST.
 func auth(b *settings.Ballast) pulsar.Auth {
 	out := pulsar.Auth{Token: b.Token, TokenFile: b.TokenFile, Plugin: b.AuthPlugin, Params: b.AuthParams,
@@ -78,7 +81,7 @@ func (s *session) options(views *control.Views, mode control.Mode, manager plan.
 		Instance: s.instance, Mode: mode, Manager: manager, Viewer: views, Clock: control.SystemClock{}, Seed: uint64(time.Now().UnixNano()),
 		Executor: control.NewExecutor(s.cluster, views, control.SystemClock{}, control.ExecLimits{
 			Request: own.BallastUnloadTimeout, Verify: own.BallastVerifyTimeout, Poll: 50 * time.Millisecond}),
-		Limits: s.limits(), Explain: true, Logger: s.logger, Metrics: s.metrics,
+		Limits: s.limits(), PlanLife: planLife, Explain: true, Logger: s.logger, Metrics: s.metrics,
 	}
 }
 
@@ -92,6 +95,9 @@ func (s *session) service(views *control.Views, mode control.Mode) (service *con
 	o := s.options(views, mode, c)
 	lock := control.NewLock(s.log, s.instance, lockTimeout, time.Now)
 	end = func() {}
+	if e, ok := c.(control.Explainer); ok && mode == control.Observe {
+		o.Observer = control.NewObserver(views, e)
+	}
 	if mode == control.Govern {
 		journal := control.NewTopicJournal(s.log)
 		o.Lock, o.Journal = lock, journal
@@ -111,6 +117,12 @@ func (s *session) service(views *control.Views, mode control.Mode) (service *con
 
 // logCycle writes a cycle into the log, with the moves that it planned.
 func (s *session) logCycle(cy *control.Cycle) {
+	if cy.Observed != nil {
+		for _, m := range cy.Observed.Moves {
+			s.logger.Info("the cluster moved", "bundle", m.Move.Bundle, "from", m.Move.Source, "to", m.Move.Destination, "verdict", m.Verdict, "why", m.Why.String())
+		}
+		s.logger.Info("agreement", "percent", cy.Agreement.Percent, "moves", cy.Agreement.Moves, "same", cy.Agreement.Same+cy.Agreement.SameButWaiting, "missed", cy.Agreement.Missed)
+	}
 	if len(cy.Frozen) > 0 {
 		s.logger.Warn("nothing can be decided", "cycle", cy.N, "code", cy.Frozen[0].Code, "why", cy.Frozen[0].String())
 		return

@@ -29,6 +29,13 @@ func (a *app) release(ctx context.Context) error {
 		return err
 	}
 	defer s.close()
+	takeOvers := control.NewTakeOvers(s.log, s.cluster, s.instance, time.Now)
+	if current, err := takeOvers.Current(ctx); err != nil || current == nil {
+		if err == nil {
+			_, err = fmt.Fprintln(a.stdout, "nothing to put back: no take-over is in force")
+		}
+		return err
+	}
 	lock := control.NewLock(s.log, s.instance, lockTimeout, time.Now)
 	if err := lock.Acquire(ctx, false); err != nil {
 		if errors.Is(err, control.ErrNotHolder) {
@@ -37,15 +44,9 @@ func (a *app) release(ctx context.Context) error {
 		return err
 	}
 	defer lock.Release()
-	restored, err := control.NewTakeOvers(s.log, s.cluster, s.instance, time.Now).Release(ctx)
+	restored, err := takeOvers.Release(ctx)
 	for _, r := range restored {
 		fmt.Fprintln(a.stdout, r)
 	}
-	if err != nil {
-		return err
-	}
-	if len(restored) == 0 {
-		fmt.Fprintln(a.stdout, "nothing to put back: no take-over is in force")
-	}
-	return nil
+	return err
 }
