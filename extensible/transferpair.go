@@ -261,12 +261,12 @@ func (s *shedding) decide(p *pair, b *event.BundleLoad, source, destination stri
 			plan.N("throughputLimit", p.throughputLimit), plan.N("overLimit", s.overLimit()), plan.N("stdAfter", s.std),
 		}
 	}
-	s.plan.Decisions = append(s.plan.Decisions, plan.Decision{
-		Action: action, Bundle: b.BundleName, Source: source, Destination: destination,
-		Label: Success, PulsarReason: p.reason,
-		Throughput: load.Throughput(&b.Stats), MsgRate: load.MsgRate(&b.Stats), Topics: b.Stats.Topics,
-		Why: plan.Reason{Code: c.ID, Numbers: p.numbers},
-	})
+	s.plan.Decisions = append(s.plan.Decisions, plan.Decision{})
+	d := &s.plan.Decisions[len(s.plan.Decisions)-1] // filled in place: it is too big to copy for nothing
+	d.Action, d.Bundle, d.Source, d.Destination = action, b.BundleName, source, destination
+	d.Label, d.PulsarReason = Success, p.reason
+	d.Throughput, d.MsgRate, d.Topics = load.Throughput(&b.Stats), load.MsgRate(&b.Stats), b.Stats.Topics
+	d.Why.Code, d.Why.Numbers = c.ID, p.numbers
 	if s.tr != nil {
 		p.moved = append(p.moved, p.out-p.gain)
 	}

@@ -13,7 +13,8 @@ import (
 
 // TransferShedder pairs the most with the least loaded brokers and moves top bundles from one to the other until the
 // standard deviation of the loads is at its target. It reads the snapshot's Load, all of it, and Brokers; its memory is
-// *State. Pulsar: TransferShedder.
+// *State. Without a trace decisions, and the outcome of a cycle that made some, have codes and numbers but no sentences.
+// Pulsar: TransferShedder.
 type TransferShedder struct {
 	Options Options
 	// Filters say who may take a bundle; nil = Filters(Options).
@@ -229,7 +230,10 @@ func (s *shedding) due() bool {
 func (s *shedding) conclude() {
 	if n := len(s.plan.Decisions); n > 0 {
 		s.st.HitCount = 0
-		s.plan.Outcome = Planned.Because(s.stdNumbers(plan.N("decisions", n), plan.N("pairs", s.pairs))...)
+		s.plan.Outcome = plan.Reason{Code: Planned.ID, Numbers: s.stdNumbers(plan.N("decisions", n), plan.N("pairs", s.pairs))}
+		if s.tr != nil {
+			s.plan.Outcome = Planned.Because(s.plan.Outcome.Numbers...)
+		}
 		return
 	}
 	condition := plan.S("condition", "no condition")
@@ -256,6 +260,6 @@ func (s *shedding) end(label, reason string, c plan.Code, numbers ...plan.Number
 
 // stdNumbers are average and standard deviation with more numbers.
 func (s *shedding) stdNumbers(more ...plan.Number) []plan.Number {
-	return append(more, plan.N("avg", s.plan.LoadAvg), plan.N("std", s.plan.LoadStd), plan.N("stdAfter", s.std),
+	return append(slices.Grow(more, 4), plan.N("avg", s.plan.LoadAvg), plan.N("std", s.plan.LoadStd), plan.N("stdAfter", s.std),
 		plan.N("targetStd", s.conf.LoadBalancerBrokerLoadTargetStd))
 }
