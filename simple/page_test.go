@@ -4,10 +4,12 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/ballast-lb/ballast/settings"
 )
@@ -78,5 +80,21 @@ func TestPageKeys(t *testing.T) {
 	}
 	if keys < 20 {
 		t.Errorf("the page lists %d keys", keys)
+	}
+}
+
+// TestPageRepairs compares the table of repairs with the options.
+func TestPageRepairs(t *testing.T) {
+	_, table, _ := strings.Cut(readPage(t), "| option | repairs |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var listed, want []string
+	for line := range strings.Lines(table) {
+		listed = append(listed, strings.Trim(strings.Split(line, "|")[1], " `"))
+	}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Options]()) {
+		want = append(want, strings.ToLower(f.Name[:1])+f.Name[1:])
+	}
+	if diff := cmp.Diff(want, listed); diff != "" {
+		t.Errorf("repairs (-code +page):\n%s", diff)
 	}
 }
