@@ -64,7 +64,7 @@ func (e *Error) Error() string {
 		b.WriteString(e.Op + ": ")
 	}
 	if e.URL != "" {
-		b.WriteString(e.Method + " " + e.URL + ": ")
+		b.WriteString(strings.TrimSpace(e.Method+" "+e.URL) + ": ")
 	}
 	b.WriteString(string(e.Kind))
 	if e.Status != 0 {
