@@ -59,6 +59,14 @@ func (o *owners) apply(m topics.Message) {
 	}
 }
 
+// unreadable is how many records could not be used.
+func (o *owners) unreadable() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	rules := o.fold.Rules()
+	return rules[ownership.Unreadable] + rules[ownership.NoKey]
+}
+
 func (o *owners) watch(f func(OwnershipEvent)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -18,6 +18,7 @@ type Limits struct {
 	BundlesPerTarget int   // of these, to one broker
 	TopicsPerSecond  int64 // pace: a bundle of n topics takes n / TopicsPerSecond seconds of budget
 	BundleCoolDown   int64 // ms during which a moved bundle is left alone
+	BrokerCoolDown   int64 // ms during which a broker that gave or took a bundle does neither
 	FailureCoolDown  int64 // ms during which a bundle whose move failed is left alone
 	LoadDataTTL      int64 // ms after which load data that was heard is too old to act on
 }
@@ -25,8 +26,9 @@ type Limits struct {
 // State is what the guard remembers: when each bundle last moved, or failed to. It is versioned, plain data.
 type State struct {
 	Version int              `json:"version"`
-	Moved   map[string]int64 `json:"moved,omitempty"`  // bundle -> Unix ms
-	Failed  map[string]int64 `json:"failed,omitempty"` // bundle -> Unix ms
+	Moved   map[string]int64 `json:"moved,omitempty"`   // bundle -> Unix ms
+	Failed  map[string]int64 `json:"failed,omitempty"`  // bundle -> Unix ms
+	Brokers map[string]int64 `json:"brokers,omitempty"` // broker id -> Unix ms when it last gave or took a bundle
 }
 
 // The reasons of the guard.
@@ -37,6 +39,7 @@ var (
 	InFlight       = plan.Code{ID: "GUARD_IN_FLIGHT", Template: "the bundle is {state}"}
 	NotRegistered  = plan.Code{ID: "GUARD_NOT_REGISTERED", Template: "{broker} is not registered"}
 	CoolDown       = plan.Code{ID: "GUARD_COOL_DOWN", Template: "the bundle moved {age} ms ago, it rests for {limit} ms"}
+	BrokerRests    = plan.Code{ID: "GUARD_BROKER_COOL_DOWN", Template: "{broker} gave or took a bundle {age} ms ago, it rests for {limit} ms"}
 	FailedRecently = plan.Code{ID: "GUARD_FAILED_RECENTLY", Template: "a move of the bundle failed {age} ms ago, it rests for {limit} ms"}
 	CycleBudget    = plan.Code{ID: "GUARD_CYCLE_BUDGET", Template: "{limit} bundles per cycle are used up"}
 	SourceBudget   = plan.Code{ID: "GUARD_SOURCE_BUDGET", Template: "{limit} bundles per cycle from {source} are used up"}
@@ -165,13 +168,18 @@ func (c *check) policy(d plan.Decision) (plan.Reason, bool) {
 	return pass()
 }
 
-// rest: what has just moved, or has just failed to, is left alone for a while.
+// rest: what has just moved, or has just failed to, is left alone for a while, and so are the brokers of a move.
 func (c *check) rest(d plan.Decision) (plan.Reason, bool) {
 	if at, ok := c.st.Moved[d.Bundle]; ok && c.snap.Now-at < c.lim.BundleCoolDown {
 		return CoolDown.Because(plan.N("age", c.snap.Now-at), plan.N("limit", c.lim.BundleCoolDown)), true
 	}
 	if at, ok := c.st.Failed[d.Bundle]; ok && c.snap.Now-at < c.lim.FailureCoolDown {
 		return FailedRecently.Because(plan.N("age", c.snap.Now-at), plan.N("limit", c.lim.FailureCoolDown)), true
+	}
+	for _, id := range []string{d.Source, d.Destination} {
+		if at, ok := c.st.Brokers[id]; ok && c.snap.Now-at < c.lim.BrokerCoolDown {
+			return BrokerRests.Because(plan.S("broker", id), plan.N("age", c.snap.Now-at), plan.N("limit", c.lim.BrokerCoolDown)), true
+		}
 	}
 	return pass()
 }
@@ -193,9 +201,15 @@ func over(used, limit int) bool { return limit > 0 && used >= limit }
 // Record returns the state after a decision was tried at now: moved or failed. Entries that no rule asks for any more are
 // dropped. The state that goes in is not changed.
 func Record(st State, d plan.Decision, ok bool, now int64, lim Limits) State {
-	next := State{Version: 1, Moved: fresh(st.Moved, now-lim.BundleCoolDown), Failed: fresh(st.Failed, now-lim.FailureCoolDown)}
+	next := State{Version: 1, Moved: fresh(st.Moved, now-lim.BundleCoolDown), Failed: fresh(st.Failed, now-lim.FailureCoolDown),
+		Brokers: fresh(st.Brokers, now-lim.BrokerCoolDown)}
 	if ok {
 		next.Moved[d.Bundle] = now
+		for _, id := range []string{d.Source, d.Destination} {
+			if id != "" && lim.BrokerCoolDown > 0 {
+				next.Brokers[id] = now
+			}
+		}
 		delete(next.Failed, d.Bundle)
 	} else {
 		next.Failed[d.Bundle] = now

@@ -75,6 +75,8 @@ func TestCheck(t *testing.T) {
 		{name: "moved and failed recently", limits: Limits{BundleCoolDown: 100, FailureCoolDown: 100},
 			state: State{Moved: map[string]int64{first: now - 99, third: now - 100}, Failed: map[string]int64{second: now - 99}},
 			plan:  []plan.Decision{transfer(first, b2), transfer(second, b2), transfer(third, b2)}, refused: []string{CoolDown.ID, FailedRecently.ID, ""}},
+		{name: "brokers rest", limits: Limits{BrokerCoolDown: 100}, state: State{Brokers: map[string]int64{b2: now - 99, b3: now - 100}},
+			plan: []plan.Decision{transfer(first, b2), transfer(second, b3)}, refused: []string{BrokerRests.ID, ""}},
 		{name: "budget of the cycle", limits: Limits{BundlesPerCycle: 1},
 			plan: []plan.Decision{transfer(first, b2), transfer(second, b3)}, refused: []string{"", CycleBudget.ID}},
 		{name: "budget of the source", limits: Limits{BundlesPerSource: 2},
@@ -115,10 +117,11 @@ func TestCheck(t *testing.T) {
 }
 
 func TestRecordKeepsWhatStillCounts(t *testing.T) {
-	limits := Limits{BundleCoolDown: 100, FailureCoolDown: 50}
+	limits := Limits{BundleCoolDown: 100, FailureCoolDown: 50, BrokerCoolDown: 20}
 	before := State{Version: 1, Moved: map[string]int64{first: now - 100, second: now - 99}, Failed: map[string]int64{third: now - 10}}
 	got := Record(before, transfer(third, b2), true, now, limits)
-	want := State{Version: 1, Moved: map[string]int64{second: now - 99, third: now}, Failed: map[string]int64{}}
+	want := State{Version: 1, Moved: map[string]int64{second: now - 99, third: now}, Failed: map[string]int64{},
+		Brokers: map[string]int64{b1: now, b2: now}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("state (-want +got):\n%s", diff)
 	}

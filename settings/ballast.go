@@ -37,7 +37,7 @@ type Ballast struct {
 	BallastMaxBundlesPerCycle int64         `key:"ballastMaxBundlesPerCycle" type:"int" default:"10" unit:"bundles" range:"0.." group:"Limits" doc:"most bundles that one cycle moves"`
 	BallastMaxTopicsPerSecond float64       `key:"ballastMaxTopicsPerSecond" type:"double" default:"500" unit:"topics/s" range:"0.." group:"Limits" doc:"most topics moved per second, on average over a cycle; 0 = no limit"`
 	BallastBundleCoolDown     time.Duration `key:"ballastBundleCoolDown" type:"duration" default:"10m" range:"0s.." group:"Limits" doc:"a bundle is not moved again within this time"`
-	BallastBrokerCoolDown     time.Duration `key:"ballastBrokerCoolDown" type:"duration" default:"2m" range:"0s.." group:"Limits" doc:"a broker is neither source nor destination again within this time after a move"`
+	BallastBrokerCoolDown     time.Duration `key:"ballastBrokerCoolDown" type:"duration" default:"0s" range:"0s.." group:"Limits" doc:"a broker is neither source nor destination again within this time after a move; 0s = the strategy's own delay alone"`
 	BallastUnloadTimeout      time.Duration `key:"ballastUnloadTimeout" type:"duration" default:"70s" range:"1s.." group:"Limits" doc:"limit of one unload request"`
 	BallastVerifyTimeout      time.Duration `key:"ballastVerifyTimeout" type:"duration" default:"30s" range:"1s.." group:"Limits" doc:"how long to wait for a moved bundle to show up at its new owner"`
 

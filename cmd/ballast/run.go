@@ -72,6 +72,7 @@ func (a *app) run(ctx context.Context) error {
 		return err
 	}
 	defer stop()
+	registry.MustRegister(control.NewCollector(views, name))
 	service, end, err := s.service(views, mode)
 	if err != nil {
 		return err

@@ -186,7 +186,7 @@ func (s *session) limits() guard.Limits {
 	own := s.settings.Ballast
 	return guard.Limits{
 		BundlesPerCycle: int(own.BallastMaxBundlesPerCycle), TopicsPerSecond: int64(own.BallastMaxTopicsPerSecond),
-		BundleCoolDown: own.BallastBundleCoolDown.Milliseconds(), FailureCoolDown: own.BallastBundleCoolDown.Milliseconds(),
+		BrokerCoolDown: own.BallastBrokerCoolDown.Milliseconds(), BundleCoolDown: own.BallastBundleCoolDown.Milliseconds(), FailureCoolDown: own.BallastBundleCoolDown.Milliseconds(),
 		LoadDataTTL: s.settings.Settings.LoadBalancerBrokerLoadDataTTLInSeconds * 1000,
 	}
 }
