@@ -12,7 +12,7 @@ func (v *View) AntiAffinity(candidates, counts []int, domains bool, left func(br
 		}
 		return 0
 	}
-	if domains && len(v.set.domainOf) > 0 {
+	if domains {
 		candidates = v.leastDomains(candidates, count, left)
 	}
 	least := leastOf(candidates, count)

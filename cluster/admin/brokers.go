@@ -215,9 +215,10 @@ func (c *Client) Ready(ctx context.Context, broker string) error {
 	return c.readAt(ctx, "ask whether "+broker+" is ready", broker, c.get("/admin/v2/brokers/ready", isOK))
 }
 
-// Healthy lets a broker check itself by a message to itself and back; nil = it is healthy.
+// Healthy lets a broker check itself by a message to itself and back, which may take as long as a change; nil = it is
+// healthy.
 func (c *Client) Healthy(ctx context.Context, broker string) error {
-	return c.readAt(ctx, "health of "+broker, broker, c.get("/admin/v2/brokers/health", isOK))
+	return c.askAt(ctx, "health of "+broker, broker, c.options.WriteTimeout, c.get("/admin/v2/brokers/health", isOK))
 }
 
 func isOK(r io.Reader) error {

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	pulsar "github.com/apache/pulsar-client-go/pulsaradmin/pkg/admin"
 	adminauth "github.com/apache/pulsar-client-go/pulsaradmin/pkg/admin/auth"
@@ -126,9 +127,13 @@ func (c *Client) write(ctx context.Context, op string, f attempt) error {
 
 // everywhere runs an attempt at the endpoints until one of them answers. It says whether trying again may help.
 func (c *Client) everywhere(ctx context.Context, op string, read bool, f attempt) (err error, again bool) {
+	timeout := c.options.WriteTimeout
+	if read {
+		timeout = c.options.ReadTimeout
+	}
 	for range c.endpoints {
 		i := c.current.Load()
-		failed := c.once(ctx, op, read, c.endpoints[int(i)%len(c.endpoints)], f)
+		failed := c.once(ctx, op, read, timeout, c.endpoints[int(i)%len(c.endpoints)], f)
 		switch {
 		case failed == nil:
 			return nil, false
@@ -142,11 +147,7 @@ func (c *Client) everywhere(ctx context.Context, op string, read bool, f attempt
 }
 
 // once runs an attempt at one endpoint within its time.
-func (c *Client) once(ctx context.Context, op string, read bool, at *endpoint, f attempt) *Error {
-	timeout := c.options.WriteTimeout
-	if read {
-		timeout = c.options.ReadTimeout
-	}
+func (c *Client) once(ctx context.Context, op string, read bool, timeout time.Duration, at *endpoint, f attempt) *Error {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err := f(limited, at)
@@ -162,11 +163,15 @@ func (c *Client) once(ctx context.Context, op string, read bool, at *endpoint, f
 
 // readAt runs an attempt that changes nothing at one broker.
 func (c *Client) readAt(ctx context.Context, op, broker string, f attempt) error {
+	return c.askAt(ctx, op, broker, c.options.ReadTimeout, f)
+}
+
+func (c *Client) askAt(ctx context.Context, op, broker string, timeout time.Duration, f attempt) error {
 	at, err := c.brokerEndpoint(ctx, broker)
 	if err != nil {
 		return err
 	}
-	failed := c.once(ctx, op, true, at, f)
+	failed := c.once(ctx, op, true, timeout, at, f)
 	if failed == nil {
 		return nil
 	}
