@@ -63,6 +63,7 @@ func (a *app) demo(ctx context.Context, o demoOptions) error {
 	if err != nil {
 		return err
 	}
+	planAnyway(layered)
 	// The demo's cluster has no balancer of its own: Ballast is the only one.
 	if err := e.SetDynamicConfig(ctx, "loadBalancerSheddingEnabled", "false"); err != nil {
 		return err

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/ballast-lb/ballast/settings"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -149,5 +151,24 @@ func TestUsageErrors(t *testing.T) {
 		if code != 1 || !strings.Contains(stderr, tc.want) {
 			t.Errorf("%q: exit code %d, %q; want 1 and %q", tc.args, code, stderr, tc.want)
 		}
+	}
+}
+
+func TestPlansAlthoughTheClusterDoesNotShed(t *testing.T) {
+	off := map[string]string{"loadBalancerEnabled": "false", "loadBalancerSheddingEnabled": "false"}
+	l, err := settings.Resolve("4.2.4", settings.ClusterLayer("cluster", off))
+	if err != nil {
+		t.Fatal(err)
+	}
+	planAnyway(l)
+	if !l.Settings.LoadBalancerEnabled || !l.Settings.LoadBalancerSheddingEnabled {
+		t.Error("what the cluster switched off for itself keeps Ballast from planning")
+	}
+	own := settings.Layer{Origin: settings.OriginFlag, Entries: []settings.Entry{{Key: "loadBalancerSheddingEnabled", Text: "false"}}}
+	if l, err = settings.Resolve("4.2.4", settings.ClusterLayer("cluster", off), own); err != nil {
+		t.Fatal(err)
+	}
+	if planAnyway(l); l.Settings.LoadBalancerSheddingEnabled {
+		t.Error("what the operator of Ballast switched off is on")
 	}
 }

@@ -57,10 +57,22 @@ func (a *app) connect(ctx context.Context) (*session, error) {
 	if s.settings, err = a.resolve(s.version, settings.ClusterLayer(own.WebServiceURL, runtime)); err != nil {
 		return nil, err
 	}
+	planAnyway(s.settings)
 	if s.log, err = pulsar.Open(pulsarOptions(own, s.logger)); err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// planAnyway makes the strategies plan although the cluster's own shedding is off: off means that the cluster does not shed
+// by itself, and it is off whenever Ballast has taken over. Who wants no plans says so to Ballast.
+func planAnyway(l *settings.Layered) {
+	for key, on := range map[string]*bool{"loadBalancerEnabled": &l.Settings.LoadBalancerEnabled,
+		"loadBalancerSheddingEnabled": &l.Settings.LoadBalancerSheddingEnabled} {
+		if v, ok := l.Value(key); ok && v.Origin == settings.OriginCluster {
+			*on = true
+		}
+	}
 }
 
 // clusterVersion is the Pulsar version of the leader, whose decisions are the cluster's; without a leader, of any broker.
