@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/ballast-lb/ballast/plan"
 	"github.com/ballast-lb/ballast/strategies"
 )
@@ -157,4 +159,26 @@ func TestFaultsAreMended(t *testing.T) {
 // registered says whether an entry of the registry has the name.
 func registered[T any](list []plan.Entry[T], name string) bool {
 	return slices.ContainsFunc(list, func(e plan.Entry[T]) bool { return e.Name == name })
+}
+
+// TestAdvice: the page has the codes of package advise and no others.
+func TestAdvice(t *testing.T) {
+	files, err := filepath.Glob("../advise/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	var codes, listed []string
+	for _, file := range files {
+		for _, m := range regexp.MustCompile(`plan\.Code\{ID: "(\w+)"`).FindAllStringSubmatch(read(t, file), -1) {
+			codes = append(codes, m[1])
+		}
+	}
+	for _, row := range rows(read(t, "advice.md"), "| code |") {
+		listed = append(listed, unquote(row[0]))
+	}
+	slices.Sort(codes)
+	slices.Sort(listed)
+	if diff := cmp.Diff(codes, listed); diff != "" {
+		t.Errorf("codes of advise and of the page (-code +page):\n%s", diff)
+	}
 }
