@@ -94,17 +94,17 @@ func TestPatternsRefused(t *testing.T) {
 
 func TestPatternLimits(t *testing.T) {
 	for name, java := range map[string]string{
-		"long":         strings.Repeat("a", maxPattern+1),
-		"deep":         strings.Repeat("(", maxNesting+1) + strings.Repeat(")", maxNesting+1),
-		"not UTF-8":    "a\xff",
-		"class":        "[a\xff]",
-		"repeats":      "((a{999}){999}){999}",
-		"property":     `\p`,
+		"long":          strings.Repeat("a", maxPattern+1),
+		"deep":          strings.Repeat("(", maxNesting+1) + strings.Repeat(")", maxNesting+1),
+		"not UTF-8":     "a\xff",
+		"class":         "[a\xff]",
+		"repeats":       "((a{999}){999}){999}",
+		"property":      `\p`,
 		"open property": `\p{Alpha`,
-		"hex":          `\x4`,
-		"flags":        "(?i",
-		"name":         "(?<1>a)",
-		"surrogate":    `\ud83d`,
+		"hex":           `\x4`,
+		"flags":         "(?i",
+		"name":          "(?<1>a)",
+		"surrogate":     `\ud83d`,
 	} {
 		if p := compile(java); p.err == nil {
 			t.Errorf("%s: translated to %s", name, p.re)

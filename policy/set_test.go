@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -326,8 +327,24 @@ func TestAntiAffinityProperties(t *testing.T) {
 		if (len(kept) == 0) != (len(candidates) == 0) {
 			t.Fatalf("of %v %v left", candidates, kept)
 		}
-		if again := view.AntiAffinity(kept, counts, useDomains, func(b int, why Reason) { t.Fatalf("%d dropped the second time: %s", b, why) }); !cmp.Equal(kept, again) {
+		for _, b := range kept {
+			if !slices.Contains(candidates, b) {
+				t.Fatalf("%d was no candidate", b)
+			}
+			if of(counts, b) != of(counts, kept[0]) {
+				t.Fatalf("%v kept with %d and %d of the group", kept, of(counts, b), of(counts, kept[0]))
+			}
+		}
+		// Once more changes nothing, unless the sums of the domains are other ones by now.
+		if again := view.AntiAffinity(kept, counts, false, nil); !cmp.Equal(kept, again) {
 			t.Fatalf("%v, the second time %v", kept, again)
 		}
 	})
+}
+
+func of(counts []int, broker int) int {
+	if broker < len(counts) {
+		return counts[broker]
+	}
+	return 0
 }
