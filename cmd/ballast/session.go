@@ -130,7 +130,7 @@ func (s *session) follow(ctx context.Context, estimate bool) (views *control.Vie
 	views = control.NewViews(control.ViewOptions{Cluster: s.cluster, Log: s.log, Settings: s.settings.Settings, Version: s.version,
 		Estimate: estimate, Silence: silence, Derived: derived, Logger: s.logger})
 	if err := views.Open(ctx); err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("the topics at %s (serviceUrl) cannot be read: %w", s.settings.Ballast.ServiceURL, err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
