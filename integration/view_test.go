@@ -33,9 +33,14 @@ import (
 
 var systemTopics = []string{topics.BrokerLoadData, topics.TopBundles, topics.ServiceUnitState}
 
+// reportThreshold is by how many percent a broker's load has to change for a report, looked at every 5 s: 0 makes reports frequent.
+const reportThreshold = "loadBalancerReportUpdateThresholdPercentage"
+
 // Ballast's view is what the brokers published, and `ballast tail` misses no event, counted by a client of its own.
 func TestViewIsWhatBrokersPublish(t *testing.T) {
-	testView(t, shared(t), harness.Length(time.Minute, 10*time.Minute))
+	c := shared(t)
+	c.SetDynamic(t, reportThreshold, "0")
+	testView(t, c, harness.Length(time.Minute, 10*time.Minute))
 }
 
 // The same with the default 15 minutes between the reports of a steady broker.
