@@ -162,6 +162,7 @@ func TestLoadTopics(t *testing.T) {
 			defer s.Close()
 			// Traffic of our own on top of the brokers': values of a broker that does not exist, and tombstones.
 			p := raw(t, c, client.ProducerOptions{Topic: topic, DisableBatching: true})
+			t.Cleanup(func() { _, _ = p.Send(context.Background(), &client.ProducerMessage{Key: "nobody:1"}) }) // or it haunts the balancer
 			const values, stones = 500, 20
 			for i := range values {
 				send(t, p, sent{"nobody:1", fmt.Sprintf(`{"n":%d}`, i)})
@@ -169,45 +170,60 @@ func TestLoadTopics(t *testing.T) {
 					send(t, p, sent{"nobody:1", ""})
 				}
 			}
-			ours := 0
-			for ours < values {
-				m := receive(t, s, 1)[0]
-				if m.ID != (topics.MessageID{}) {
-					t.Errorf("message %+v has an id", m)
-				}
-				if m.Key == "nobody:1" {
-					if want := fmt.Sprintf(`{"n":%d}`, ours); string(m.Payload) != want {
-						t.Fatalf("received %s, want %s", m.Payload, want)
+			name := s.(*owned).Subscription.(*volatile).src.(named).subscription()
+			last, equal := -1, 0
+			for equal < 5 { // the statistics lag behind, so they have to agree for a while
+				more, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				m, err := s.Receive(more)
+				cancel()
+				if err == nil {
+					equal = 0
+					if m.Key == "nobody:1" {
+						last = c.checkNext(t, m, last)
 					}
-					ours++
+					continue
+				}
+				if !errors.Is(err, context.DeadlineExceeded) || t.Context().Err() != nil {
+					t.Fatalf("receive: %v", err)
+				}
+				st := s.Status()
+				if sent := c.dispatched(t, topic, name); sent == st.Messages+st.Discarded && sent >= values {
+					equal++
 				}
 			}
-			name := s.(*owned).Subscription.(*volatile).src.(named).subscription()
-			for { // the broker's statistics lag behind
-				var stats struct {
-					Subscriptions map[string]struct{ MsgOutCounter, MsgDropRate float64 }
-				}
-				if err := json.Unmarshal([]byte(c.must(t, http.MethodGet, adminPath(topic)+"/stats", "")), &stats); err != nil {
-					t.Fatal(err)
-				}
-				sent := int64(stats.Subscriptions[name].MsgOutCounter)
-				more, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-				_, err := s.Receive(more)
-				cancel()
-				st := s.Status()
-				if errors.Is(err, context.DeadlineExceeded) && sent == st.Messages+st.Discarded && sent >= values+stones {
-					t.Logf("dispatched %d, status %+v", sent, st)
-					if st.Discarded < stones {
-						t.Errorf("%d tombstones were discarded, %d sent", st.Discarded, stones)
-					}
-					break
-				}
-				if t.Context().Err() != nil {
-					t.Fatalf("the broker dispatched %d, status %+v", sent, st)
-				}
+			st := s.Status()
+			t.Logf("sent %d of our own, dispatched %d, status %+v", values+stones, c.dispatched(t, topic, name), st)
+			// A broker may drop messages of a non-persistent topic before it dispatches them: those nobody can have.
+			if last < values*9/10 || st.Discarded == 0 || st.Discarded > stones || st.Messages < values*9/10 {
+				t.Errorf("the last value is %d of %d; status %+v", last, values, st)
 			}
 		})
 	}
+}
+
+// checkNext checks that a value is the one after the last, or a later one, and returns it.
+func (c cluster) checkNext(t *testing.T, m topics.Message, last int) int {
+	t.Helper()
+	var v struct{ N int }
+	if err := json.Unmarshal(m.Payload, &v); err != nil {
+		t.Fatalf("received %s: %v", m.Payload, err)
+	}
+	if v.N <= last || m.ID != (topics.MessageID{}) {
+		t.Errorf("received %s with the id %v after %d", m.Payload, m.ID, last)
+	}
+	return v.N
+}
+
+// dispatched is how many messages the broker says that it sent to a subscription.
+func (c cluster) dispatched(t *testing.T, topic, subscription string) int64 {
+	t.Helper()
+	var stats struct {
+		Subscriptions map[string]struct{ MsgOutCounter float64 }
+	}
+	if err := json.Unmarshal([]byte(c.must(t, http.MethodGet, adminPath(topic)+"/stats", "")), &stats); err != nil {
+		t.Fatal(err)
+	}
+	return int64(stats.Subscriptions[subscription].MsgOutCounter)
 }
 
 // TestSystemSchemas: publishing with the brokers' own definitions adds no version, and with another one is refused.
