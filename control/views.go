@@ -17,6 +17,7 @@ import (
 	"github.com/ballast-lb/ballast/load"
 	"github.com/ballast-lb/ballast/ownership"
 	"github.com/ballast-lb/ballast/plan"
+	"github.com/ballast-lb/ballast/policy"
 	"github.com/ballast-lb/ballast/settings"
 	"github.com/ballast-lb/ballast/tableview"
 	"github.com/ballast-lb/ballast/topics"
@@ -55,6 +56,7 @@ type Views struct {
 
 	mu     sync.Mutex // guards o.Derived and recent
 	recent *Inputs    // of the last look
+	read   time.Time  // when its policies were read
 
 	withdrawnLoad withdrawn[event.BrokerLoadData]
 	withdrawnTop  withdrawn[event.TopBundlesLoadData]
@@ -212,7 +214,7 @@ func (v *Views) Look(ctx context.Context, now time.Time) (*Look, error) {
 	if in.Leader, err = v.o.Cluster.Leader(ctx); err != nil {
 		return nil, fmt.Errorf("ask for the leader: %w", err)
 	}
-	if in.Policies, err = v.o.Cluster.Policies(ctx); err != nil {
+	if in.Policies, err = v.policies(ctx, now); err != nil {
 		return nil, fmt.Errorf("read the policies: %w", err)
 	}
 	if err := v.reread(ctx); err != nil {
@@ -234,6 +236,26 @@ func (v *Views) Look(ctx context.Context, now time.Time) (*Look, error) {
 	}
 	look.Snapshot = Assemble(in)
 	return look, nil
+}
+
+// policyAge is how old policies may be: reading them takes a request for every namespace.
+const policyAge = 30 * time.Second
+
+func (v *Views) policies(ctx context.Context, now time.Time) (*policy.Set, error) {
+	v.mu.Lock()
+	recent, read := v.recent, v.read
+	v.mu.Unlock()
+	if recent != nil && now.Sub(read) < policyAge {
+		return recent.Policies, nil
+	}
+	set, err := v.o.Cluster.Policies(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v.mu.Lock()
+	v.read = now
+	v.mu.Unlock()
+	return set, nil
 }
 
 // Before is the cluster as it was just before an ownership record: the registry and the policies of the last look, the load

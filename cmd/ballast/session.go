@@ -174,7 +174,7 @@ func (s *session) settle(ctx context.Context, views *control.Views, wait time.Du
 		if len(look.Frozen) == 0 || clock.Now().After(end) {
 			return nil
 		}
-		if err := clock.Sleep(ctx, 200*time.Millisecond); err != nil {
+		if err := clock.Sleep(ctx, time.Second); err != nil {
 			return err
 		}
 	}
