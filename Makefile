@@ -2,7 +2,7 @@
 # Maven; `make unit` and `make demo` need Go alone.
 ROOT := $(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))
 .DEFAULT_GOAL := build
-.PHONY: build demo test unit integration verify lint image bench clean
+.PHONY: build demo test unit integration verify lint image bench bench-vs-pulsar clean
 
 build: ## the program: bin/ballast
 	cd $(ROOT) && go build -trimpath -o bin/ballast ./cmd/ballast
@@ -30,6 +30,9 @@ image: ## the local Pulsar image for the tests (VERSION=4.2.4 or 5.0.1)
 
 bench: ## benchmarks, with allocations
 	cd $(ROOT) && go test -run '^$$' -bench . -benchmem ./...
+
+bench-vs-pulsar: ## beside Pulsar's own classes: a table of ratios; needs a JDK 17 and Maven (ARGS="-readme README.md" writes it there)
+	cd $(ROOT) && go run ./bench $(ARGS)
 
 clean: ## removes what was built here
 	cd $(ROOT) && rm -rf bin && go clean -testcache
