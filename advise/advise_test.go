@@ -99,6 +99,17 @@ t/n FEW_BUNDLES: 4 bundles cannot fill 3 brokers evenly (at best one has 1.5 tim
 		}, `
 t/n FEW_BUNDLES: 3 bundles cannot fill 2 brokers evenly (at best one has 1.33333 times the mean) and carry 1 of what the brokers carry; split to >= 8
 `},
+		{"isolated to two of four, with half of the traffic, which is all that two can have", 4, func(s *cluster.Snapshot) {
+			s.Policies = policy.New([]policy.Isolation{{Name: "p", Namespaces: []string{"t/n"}, Primary: []string{"b1|b2"}}}, nil, nil, nil)
+			fill(s, "t/n", 4, 4, 4)
+			fill(s, "t/rest", 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)
+		}, `
+t/n FEW_BUNDLES: 3 bundles cannot fill 2 brokers evenly (at best one has 1.33333 times the mean) and carry 1 of what the brokers carry; split to >= 8
+`},
+		{"topics of one that carries little lie in one bundle", 3, func(s *cluster.Snapshot) {
+			fill(s, "t/big", 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9)
+			fill(s, "t/small", 4, 0, 0, 0)
+		}, ""},
 		{"isolated to one", 4, func(s *cluster.Snapshot) {
 			s.Policies = policy.New([]policy.Isolation{{Name: "p", Namespaces: []string{"t/n"}, Primary: []string{"b1"}}}, nil, nil, nil)
 			fill(s, "t/n", 4, 4, 4)
@@ -176,6 +187,10 @@ func TestToldOnce(t *testing.T) {
 	round(0)
 	s.Bundles[0].Stats.MsgRateIn = 300_000
 	round(1)
+	twice := advise.HotTopics(s)
+	if fresh, _ := advise.Told(nil).Fresh(append(twice, twice...)); len(fresh) != len(twice) {
+		t.Errorf("said twice at once: %s", text(fresh))
+	}
 }
 
 // TestSaturated: the average decides; while somebody's load is unknown nothing is said.
@@ -225,23 +240,26 @@ t/alone/0x00000000_0xffffffff b1:8080 MUST_MOVE_NOWHERE: must leave b1:8080: iso
 // TestSuspicious: a broker at 4 % CPU with the traffic of a busy one; network figures that cannot be.
 func TestSuspicious(t *testing.T) {
 	s := snapshot()
-	for _, cpu := range []float64{80, 75, 4, 3} {
+	for _, cpu := range []float64{80, 75, 4, 3, 60, 70} {
 		add(s, cpu, 100e6)
 	}
 	s.Brokers[3].Load.MsgThroughputIn = 0 // half the traffic and little CPU: still cheap
 	s.Brokers[3].Load.MsgThroughputOut = 10e6
 	s.Brokers[2].Load.CPU = event.ResourceUsage{Usage: 8.13, Limit: 200}
-	for i, limit := range []float64{1e7, 1e7, 1e6, 1e7} {
+	for i, limit := range []float64{1e7, 1e7, 1e6, 1e7, 1e7, 4e7} {
 		d := s.Brokers[i].Load
 		d.BandwidthIn = event.ResourceUsage{Usage: d.MsgThroughputIn * 8 / 1000, Limit: limit}
 		d.BandwidthOut = event.ResourceUsage{Usage: -1, Limit: -1}
 	}
 	s.Brokers[1].Load.BandwidthIn.Usage = 100_000
 	check(t, "odd reports", advise.Suspicious(s.Index()), `
-b3:8080 CPU_UNLIKE_TRAFFIC: 8.13 of 200 % CPU at 100000000 bytes/s is 9.22509 times less per byte than the median broker's: usage and limit may be of different scope (host and container)
+b3:8080 CPU_UNLIKE_TRAFFIC: 8.13 of 200 % CPU at 100000000 bytes/s is 8.61009 times less per byte than the median broker's: usage and limit may be of different scope (host and container)
 b2:8080 NETWORK_BELOW_TRAFFIC: bandwidthIn is 100000 kbit/s, its messages alone are 400000: the wrong interface is measured, or clients are on its host
 b3:8080 LIMIT_UNLIKE_OTHERS: the limit of bandwidthIn is 1000000 kbit/s, the median broker's 10000000: override it (ballastCapacityOverridesFile) if it is not so
+b6:8080 LIMIT_UNLIKE_OTHERS: the limit of bandwidthIn is 40000000 kbit/s, the median broker's 10000000: override it (ballastCapacityOverridesFile) if it is not so
 `)
+	s.Brokers = s.Brokers[2:4]
+	check(t, "of two brokers nobody can say which one is odd", advise.Suspicious(s.Index()), "")
 }
 
 // TestAllManagers: the reports of Modular and Simple brokers are read as those of Extensible ones.

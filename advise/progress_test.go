@@ -80,6 +80,11 @@ func TestProgress(t *testing.T) {
 			}
 		}
 	}
+	p := advise.Progress{Rounds: 3, Last: 1.5}
+	check(t, "three rounds", p.Advice(3, "TransferShedder", "LeastResourceUsageWithWeight", settings.Defaults()),
+		"NO_PROGRESS: 3 rounds of moves by TransferShedder did not make usage more even (most to mean 1.5)\n")
+	check(t, "not four", p.Advice(4, "TransferShedder", "", settings.Defaults()), "")
+	check(t, "nobody asks", p.Advice(0, "TransferShedder", "", settings.Defaults()), "")
 	silent := snapshot()
 	add(silent, 90, 1e6)
 	silent.Brokers[0].Load = nil
