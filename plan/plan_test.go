@@ -81,3 +81,12 @@ func TestRegistry(t *testing.T) {
 		}
 	}
 }
+
+func TestNumbersAreReadable(t *testing.T) {
+	for want, value := range map[string]float64{"0.25731": 0.257310049, "1307553": 1307552.6, "-250501": -250501.4, "12345.7": 12345.678, "3": 3,
+		"1e+15": 1e15, "NaN": math.NaN(), "+Inf": math.Inf(1), "1.5e-07": 1.5e-7} {
+		if got := N("x", value).String(); got != want {
+			t.Errorf("%v reads %q, want %q", value, got, want)
+		}
+	}
+}

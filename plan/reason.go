@@ -84,8 +84,11 @@ func (n *Number) writeTo(text *strings.Builder) {
 		return
 	}
 	format, precision := byte('g'), 6
-	if n.Value == math.Trunc(n.Value) && math.Abs(n.Value) < 1e15 {
+	switch size := math.Abs(n.Value); {
+	case n.Value == math.Trunc(n.Value) && size < 1e15:
 		format, precision = 'f', -1
+	case size >= 1e5 && size < 1e15: // no exponents where people read rates in bytes
+		format, precision = 'f', 0
 	}
 	var digits [32]byte
 	text.Write(strconv.AppendFloat(digits[:0], n.Value, format, precision, 64))
