@@ -74,6 +74,9 @@ func (w *withdrawn[T]) listen(c tableview.Change[T]) {
 	defer w.mu.Unlock()
 	switch c.Kind {
 	case tableview.Removed:
+		if c.Old == nil {
+			return // a second tombstone: what was withdrawn first still counts
+		}
 		if w.values == nil {
 			w.values = map[string]tableview.Entry[T]{}
 		}

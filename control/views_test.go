@@ -215,3 +215,24 @@ func TestAgesCountFromHearing(t *testing.T) {
 		t.Errorf("its load data is %d ms old", age)
 	}
 }
+
+// Brokers repeat tombstones, and send them for keys that are not there.
+func TestTombstonesOfNothing(t *testing.T) {
+	e := small(t, nil)
+	w := process(t, e, "one", control.Advise, script{}, false)
+	look(t, w)
+	for _, topic := range []string{topics.BrokerLoadData, topics.TopBundles, topics.ServiceUnitState} {
+		pub, err := e.Log().Publisher(t.Context(), topic, topics.PublishOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range []string{b, b, "never:1", "never/heard/0x00000000_0xffffffff"} {
+			if _, err := pub.Publish(t.Context(), key, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if diff := cmp.Diff([]string{b}, look(t, w).Missing); diff != "" {
+		t.Errorf("missing (-want +got):\n%s", diff)
+	}
+}
