@@ -192,7 +192,7 @@ func (c *Controller) act(ctx context.Context, cy *Cycle) error {
 		c.learn(d, out)
 		r := c.record(KindOutcome, cy)
 		r.Outcome = &out
-		if err := c.append(ctx, r); err != nil {
+		if err := c.appendOutcome(ctx, r); err != nil {
 			return err
 		}
 		if pause := c.o.Limits.Pause(d); pause > 0 && i < len(cy.Verdict.Run)-1 {
@@ -231,8 +231,18 @@ func (c *Controller) append(ctx context.Context, r Record) error {
 	return nil
 }
 
+// outcomeLimit bounds the writing of an outcome after the run was stopped.
+const outcomeLimit = 5 * time.Second
+
+// appendOutcome writes an outcome, also when ctx has ended meanwhile: an intent must not stand without what came of it.
+func (c *Controller) appendOutcome(ctx context.Context, r Record) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), outcomeLimit)
+	defer cancel()
+	return c.append(ctx, r)
+}
+
 // Assume tells the strategy that its condition has held for as long as it asks for, so that a single cycle shows what
-// would be planned: it plans again on the same snapshot while the only obstacle is the hit count.
+// would be planned: it looks and plans again at once while the only obstacle is the hit count.
 func (c *Controller) Assume(ctx context.Context, most int) (*Cycle, int, error) {
 	for hits := 1; ; hits++ {
 		cy, err := c.Step(ctx)

@@ -59,6 +59,9 @@ func (x *Executor) run(ctx context.Context, d plan.Decision) Outcome {
 	request, cancel := context.WithTimeout(ctx, x.limits.Request)
 	err := x.request(request, d)
 	cancel()
+	if errors.Is(err, ErrNotHolder) {
+		return Outcome{Result: Skipped, Why: err.Error()}
+	}
 	if err != nil && refused(err) {
 		return Outcome{Result: Refused, Why: err.Error(), Attempts: 1}
 	}
@@ -113,7 +116,7 @@ func (x *Executor) request(ctx context.Context, d plan.Decision) error {
 		if len(d.Boundaries) > 0 {
 			algorithm = "specified_positions_divide"
 		}
-		return x.cluster.Split(ctx, d.Bundle, algorithm, d.Boundaries, false)
+		return x.cluster.Split(ctx, d.Bundle, algorithm, d.Boundaries, d.UnloadAfter)
 	}
 	return x.cluster.Unload(ctx, d.Bundle, d.Destination)
 }

@@ -127,7 +127,7 @@ func process(t *testing.T, e *simulate.Embedded, instance string, mode control.M
 	}
 	lock := control.NewLock(e.Log(), instance, time.Second, e.Now)
 	journal := &memoryJournal{}
-	executor := control.NewExecutor(e, views, e, control.ExecLimits{Request: time.Minute, Verify: 10 * time.Second, Poll: 100 * time.Millisecond})
+	executor := control.NewExecutor(control.Locked(e, lock), views, e, control.ExecLimits{Request: time.Minute, Verify: 10 * time.Second, Poll: 100 * time.Millisecond})
 	w := &world{Embedded: e, views: views, journal: journal, takeovers: control.NewTakeOvers(e.Log(), e, instance, e.Now)}
 	w.service = &control.Service{Cluster: e, Lock: lock, TakeOvers: w.takeovers, TakeOver: takeOver, Interval: time.Minute,
 		Standby: 5 * time.Second, Leave: time.Minute, Clock: e, Logger: quiet,

@@ -33,11 +33,12 @@ func NewLock(log topics.Log, instance string, timeout time.Duration, now func() 
 	return &Lock{log: log, instance: instance, timeout: timeout, now: now}
 }
 
-// Acquire takes the lock. With wait it stands in line until ctx ends; without, it returns ErrNotHolder when it is taken.
+// Acquire takes the lock. With wait it stands in line until ctx ends; without, it returns ErrNotHolder when it is taken. After
+// an error nothing is held, so that this process does not stand in its own way at the next try.
 func (l *Lock) Acquire(ctx context.Context, wait bool) error {
 	pub, err := l.log.Publisher(ctx, topics.Leader, topics.PublishOptions{Exclusive: true, Wait: wait})
 	if errors.Is(err, topics.ErrFenced) {
-		return fmt.Errorf("%w (topic %s)", ErrNotHolder, topics.Leader)
+		return fmt.Errorf("%w: %w", ErrNotHolder, err)
 	}
 	if err != nil {
 		return fmt.Errorf("take the lock on %s: %w", topics.Leader, err)
@@ -45,14 +46,10 @@ func (l *Lock) Acquire(ctx context.Context, wait bool) error {
 	l.mu.Lock()
 	l.pub, l.lost = pub, nil
 	l.mu.Unlock()
-	return l.Confirm(ctx, "acquired")
-}
-
-// Held says whether the lock was held when last confirmed.
-func (l *Lock) Held() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.pub != nil && l.lost == nil
+	if err := l.Confirm(ctx, "acquired"); err != nil {
+		return errors.Join(err, l.Release())
+	}
+	return nil
 }
 
 type leaderRecord struct {
@@ -61,7 +58,9 @@ type leaderRecord struct {
 	What     string `json:"what"`
 }
 
-// Confirm proves that the lock is still held by sending a record through it. It must succeed before every action.
+// Confirm proves that the lock is still held by sending a record through it. It must succeed before every action. When ctx
+// has ended it returns ctx.Err() and sends nothing; a send that was begun is finished, as one that is broken off would lose
+// the lock, and with it the right to put back what was taken over.
 func (l *Lock) Confirm(ctx context.Context, what string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,11 +70,14 @@ func (l *Lock) Confirm(ctx context.Context, what string) error {
 	if l.lost != nil {
 		return fmt.Errorf("%w: %w", ErrNotHolder, l.lost)
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	payload, err := json.Marshal(leaderRecord{Instance: l.instance, At: l.now().UnixMilli(), What: what})
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.timeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.timeout)
 	defer cancel()
 	if _, err := l.pub.Publish(ctx, l.instance, payload); err != nil {
 		l.lost = err
@@ -94,4 +96,45 @@ func (l *Lock) Release() error {
 	err := l.pub.Close()
 	l.pub = nil
 	return err
+}
+
+// Locked is a cluster that is changed by the holder of the lock alone: every change is preceded by a Confirm, and fails with
+// its error. What is read is read without the lock.
+func Locked(c Cluster, l *Lock) Cluster { return &locked{Cluster: c, lock: l} }
+
+type locked struct {
+	Cluster
+	lock *Lock
+}
+
+// SetDynamicConfig confirms the lock, then sets.
+func (c *locked) SetDynamicConfig(ctx context.Context, key, value string) error {
+	if err := c.lock.Confirm(ctx, "set "+key); err != nil {
+		return err
+	}
+	return c.Cluster.SetDynamicConfig(ctx, key, value)
+}
+
+// DeleteDynamicConfig confirms the lock, then deletes.
+func (c *locked) DeleteDynamicConfig(ctx context.Context, key string) error {
+	if err := c.lock.Confirm(ctx, "delete "+key); err != nil {
+		return err
+	}
+	return c.Cluster.DeleteDynamicConfig(ctx, key)
+}
+
+// Unload confirms the lock, then unloads.
+func (c *locked) Unload(ctx context.Context, bundle, destination string) error {
+	if err := c.lock.Confirm(ctx, "unload "+bundle); err != nil {
+		return err
+	}
+	return c.Cluster.Unload(ctx, bundle, destination)
+}
+
+// Split confirms the lock, then splits.
+func (c *locked) Split(ctx context.Context, bundle, algorithm string, boundaries []string, unload bool) error {
+	if err := c.lock.Confirm(ctx, "split "+bundle); err != nil {
+		return err
+	}
+	return c.Cluster.Split(ctx, bundle, algorithm, boundaries, unload)
 }

@@ -29,9 +29,12 @@ type Service struct {
 	Metrics    *Metrics
 	Logger     *slog.Logger
 	Each       func(*Cycle) // called after every cycle; may be nil
+
+	owes bool // there may be a take-over to put back when leaving
 }
 
-// Run runs until ctx ends.
+// Run runs until ctx ends, whose error it then returns. What went wrong while leaving is returned instead of that: it is
+// what an operator has to know.
 func (s *Service) Run(ctx context.Context) error {
 	if s.Controller.o.Mode != Govern {
 		return s.Controller.Run(ctx, s.Interval, func(cy *Cycle) {
@@ -39,15 +42,30 @@ func (s *Service) Run(ctx context.Context) error {
 			s.each(cy)
 		})
 	}
+	defer func() {
+		if err := s.Lock.Release(); err != nil {
+			s.Logger.Warn("release the lock", "error", err)
+		}
+	}()
 	for {
 		err := s.govern(ctx)
-		if !errors.Is(err, ErrNotHolder) || ctx.Err() != nil {
-			return err
+		if errors.Is(err, ErrNotHolder) && ctx.Err() == nil {
+			s.Logger.Info("standing by", "topic", topics.Leader, "why", err)
+			if err = s.Lock.Release(); err != nil {
+				s.Logger.Warn("release the lock", "error", err)
+			}
+			if err = s.Clock.Sleep(ctx, s.Standby); err == nil {
+				continue
+			}
 		}
-		s.Logger.Info("standing by: another process acts", "topic", topics.Leader)
-		if err := s.Clock.Sleep(ctx, s.Standby); err != nil {
+		left := s.leave(ctx)
+		switch {
+		case left == nil:
 			return err
+		case ctx.Err() != nil:
+			return left
 		}
+		return errors.Join(err, left)
 	}
 }
 
@@ -67,21 +85,42 @@ func (s *Service) govern(ctx context.Context) error {
 	if err := s.Lock.Acquire(ctx, false); err != nil {
 		return err
 	}
-	defer func() {
-		if err := s.Lock.Release(); err != nil {
-			s.Logger.Warn("release the lock", "error", err)
-		}
-	}()
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
 	s.Metrics.Unwatched(false)
-	err := s.Controller.Run(ctx, s.Interval, s.each)
-	return errors.Join(err, s.leave(ctx, err))
+	cycles, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	on := 0
+	err := s.Controller.Run(cycles, s.Interval, func(cy *Cycle) {
+		s.each(cy)
+		if on = s.switchedOn(cycles, on); on >= 2 {
+			stop(ErrBuiltInShedding)
+		}
+	})
+	if ctx.Err() == nil && cycles.Err() != nil {
+		return fmt.Errorf("it was switched on while Ballast governed: %w", context.Cause(cycles))
+	}
+	return err
+}
+
+// switchedOn counts in how many cycles in a row the built-in shedder was seen on. Once is not enough to believe it: brokers
+// take over what was set dynamically one after the other.
+func (s *Service) switchedOn(ctx context.Context, before int) int {
+	on, err := builtInShedding(ctx, s.Cluster)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		s.Logger.Warn("cannot tell whether the built-in shedder is off", "error", err)
+		return before
+	case on:
+		return before + 1
+	}
+	return 0
 }
 
 // begin undoes what a process that died left behind, then takes over if told to.
 func (s *Service) begin(ctx context.Context) error {
+	s.owes = true // also when what follows fails half-way
 	restored, err := s.TakeOvers.Release(ctx)
 	if err != nil {
 		return fmt.Errorf("undo an earlier take-over: %w", err)
@@ -90,8 +129,7 @@ func (s *Service) begin(ctx context.Context) error {
 	if s.TakeOver {
 		record, err := s.TakeOvers.Begin(ctx)
 		if err != nil {
-			_, undo := s.TakeOvers.Release(ctx)
-			return errors.Join(fmt.Errorf("take over: %w", err), undo)
+			return fmt.Errorf("take over: %w", err)
 		}
 		s.Logger.Info("took over", "set", record.Set)
 		return nil
@@ -106,21 +144,31 @@ func (s *Service) begin(ctx context.Context) error {
 	return nil
 }
 
-// leave puts everything back. Who has lost the lock changes nothing: the next holder undoes what it finds.
-func (s *Service) leave(ctx context.Context, why error) error {
-	if errors.Is(why, ErrNotHolder) {
+// leave puts everything back, whatever ended the run. Who has lost the lock meanwhile takes it again for that; if another
+// process holds it, that one has undone the take-over already, or will.
+func (s *Service) leave(ctx context.Context) error {
+	if !s.owes {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.Leave)
 	defer cancel()
-	if err := s.Lock.Confirm(ctx, "leaving"); err != nil {
-		return nil
+	const later = "put the cluster's settings back (ballast release does it later)"
+	if s.Lock.Confirm(ctx, "leaving") != nil {
+		err := errors.Join(s.Lock.Release(), s.Lock.Acquire(ctx, false))
+		if errors.Is(err, topics.ErrFenced) {
+			s.Logger.Info("the take-over is left to the process that acts now")
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", later, err)
+		}
 	}
 	restored, err := s.TakeOvers.Release(ctx)
 	s.report("put back", restored)
 	if err != nil {
-		return fmt.Errorf("put the cluster's settings back (ballast release does it later): %w", err)
+		return fmt.Errorf("%s: %w", later, err)
 	}
+	s.owes = false
 	return nil
 }
 

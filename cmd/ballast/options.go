@@ -76,11 +76,8 @@ func readCapacities(path string) (map[string]load.Capacity, error) {
 
 // options are what the controller is made of.
 func (s *session) options(views *control.Views, mode control.Mode, manager plan.Manager) control.Options {
-	own := s.settings.Ballast
 	return control.Options{
 		Instance: s.instance, Mode: mode, Manager: manager, Viewer: views, Clock: control.SystemClock{}, Seed: uint64(time.Now().UnixNano()),
-		Executor: control.NewExecutor(s.cluster, views, control.SystemClock{}, control.ExecLimits{
-			Request: own.BallastUnloadTimeout, Verify: own.BallastVerifyTimeout, Poll: 50 * time.Millisecond}),
 		Limits: s.limits(), PlanLife: planLife, Explain: true, Logger: s.logger, Metrics: s.metrics,
 	}
 }
@@ -93,7 +90,9 @@ func (s *session) service(views *control.Views, mode control.Mode) (service *con
 	}
 	s.logger.Info("strategies", "manager", choice.Manager, "shedding", choice.Shedder, "placement", choice.Placer)
 	o := s.options(views, mode, c)
+	own := s.settings.Ballast
 	lock := control.NewLock(s.log, s.instance, lockTimeout, time.Now)
+	locked := control.Locked(s.cluster, lock)
 	end = func() {}
 	if e, ok := c.(control.Explainer); ok && mode == control.Observe {
 		o.Observer = control.NewObserver(views, e)
@@ -101,15 +100,16 @@ func (s *session) service(views *control.Views, mode control.Mode) (service *con
 	if mode == control.Govern {
 		journal := control.NewTopicJournal(s.log)
 		o.Lock, o.Journal = lock, journal
+		o.Executor = control.NewExecutor(locked, views, o.Clock, control.ExecLimits{
+			Request: own.BallastUnloadTimeout, Verify: own.BallastVerifyTimeout, Poll: 50 * time.Millisecond})
 		end = func() {
 			if err := journal.Close(); err != nil {
 				s.logger.Warn("close the decision log", "error", err)
 			}
 		}
 	}
-	own := s.settings.Ballast
 	return &control.Service{
-		Cluster: s.cluster, Controller: control.New(o), Lock: lock, TakeOvers: control.NewTakeOvers(s.log, s.cluster, s.instance, time.Now),
+		Cluster: s.cluster, Controller: control.New(o), Lock: lock, TakeOvers: control.NewTakeOvers(s.log, locked, s.instance, time.Now),
 		TakeOver: own.BallastTakeOver, Interval: own.BallastCycleInterval, Standby: standby, Leave: leaveTimeout,
 		Clock: control.SystemClock{}, Metrics: s.metrics, Logger: s.logger, Each: s.logCycle,
 	}, end, nil

@@ -23,27 +23,27 @@ back by itself.`,
 	}
 }
 
-func (a *app) release(ctx context.Context) error {
+func (a *app) release(ctx context.Context) (err error) {
 	s, err := a.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	takeOvers := control.NewTakeOvers(s.log, s.cluster, s.instance, time.Now)
+	lock := control.NewLock(s.log, s.instance, lockTimeout, time.Now)
+	takeOvers := control.NewTakeOvers(s.log, control.Locked(s.cluster, lock), s.instance, time.Now)
 	if current, err := takeOvers.Current(ctx); err != nil || current == nil {
 		if err == nil {
 			_, err = fmt.Fprintln(a.stdout, "nothing to put back: no take-over is in force")
 		}
 		return err
 	}
-	lock := control.NewLock(s.log, s.instance, lockTimeout, time.Now)
 	if err := lock.Acquire(ctx, false); err != nil {
 		if errors.Is(err, control.ErrNotHolder) {
 			return fmt.Errorf("a Ballast process acts on this cluster; stop it and it puts everything back: %w", err)
 		}
 		return err
 	}
-	defer lock.Release()
+	defer func() { err = errors.Join(err, lock.Release()) }()
 	restored, err := takeOvers.Release(ctx)
 	for _, r := range restored {
 		fmt.Fprintln(a.stdout, r)

@@ -73,6 +73,14 @@ func (a *app) run(ctx context.Context) error {
 	}
 	defer stop()
 	registry.MustRegister(control.NewCollector(views, name))
+	// The address is taken first: who cannot serve should not have taken anything over.
+	var listener net.Listener
+	if address := s.settings.Ballast.BallastHTTPListenAddress; address != "" {
+		if listener, err = net.Listen("tcp", address); err != nil {
+			return fmt.Errorf("ballastHttpListenAddress is %q: %w", address, err)
+		}
+		defer listener.Close()
+	}
 	service, end, err := s.service(views, mode)
 	if err != nil {
 		return err
@@ -80,8 +88,8 @@ func (a *app) run(ctx context.Context) error {
 	defer end()
 	s.logger.Info("following", "cluster", name, "version", s.version, "mode", mode, "instance", s.instance)
 	g, ctx := errgroup.WithContext(ctx)
-	if address := s.settings.Ballast.BallastHTTPListenAddress; address != "" {
-		g.Go(func() error { return serveMetrics(ctx, address, registry) })
+	if listener != nil {
+		g.Go(func() error { return serveMetrics(ctx, listener, registry) })
 	}
 	g.Go(func() error { return service.Run(ctx) })
 	err = g.Wait()
@@ -91,12 +99,8 @@ func (a *app) run(ctx context.Context) error {
 	return err
 }
 
-// serveMetrics serves /metrics until ctx ends.
-func serveMetrics(ctx context.Context, address string, registry *prometheus.Registry) error {
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return fmt.Errorf("ballastHttpListenAddress is %q: %w", address, err)
-	}
+// serveMetrics serves /metrics until ctx ends, and closes the listener.
+func serveMetrics(ctx context.Context, listener net.Listener, registry *prometheus.Registry) error {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
@@ -109,7 +113,7 @@ func serveMetrics(ctx context.Context, address string, registry *prometheus.Regi
 	}
 	shut, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	err = server.Shutdown(shut)
+	err := server.Shutdown(shut)
 	<-done
 	return err
 }
