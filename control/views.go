@@ -31,6 +31,7 @@ var (
 	Blind      = plan.Code{ID: "FROZEN_BLIND", Template: "{topic} cannot be read since {seconds} s: {error}"}
 	Silent     = plan.Code{ID: "FROZEN_SILENT", Template: "{topic} has been silent for {seconds} s, the limit is {limit} s"}
 	LostEvents = plan.Code{ID: "FROZEN_LOST_EVENTS", Template: "{count} events of {topic} are lost or may be; who owns what is not certain"}
+	NoAnswer   = plan.Code{ID: "FROZEN_NO_ANSWER", Template: "registered brokers do not answer, they may be dead: {brokers}"}
 )
 
 // ViewOptions say how the cluster is looked at.
@@ -229,6 +230,9 @@ func (v *Views) Look(ctx context.Context, now time.Time) (*Look, error) {
 	v.mu.Lock()
 	v.recent = &in
 	v.mu.Unlock()
+	if dead := silent(in.Brokers); len(dead) > 0 {
+		look.Frozen = append(look.Frozen, NoAnswer.Because(plan.S("brokers", strings.Join(dead, ", "))))
+	}
 	if len(look.Missing) > 0 {
 		look.Frozen = append(look.Frozen, NotHeard.Because(plan.S("brokers", strings.Join(look.Missing, ", "))))
 	}
@@ -332,6 +336,18 @@ func (v *Views) loads(ctx context.Context, in *Inputs, now time.Time) (missing [
 		in.Top = append(in.Top, Heard[event.TopBundlesLoadData]{Key: id, Value: event.TopBundlesLoadData{TopBundlesLoadData: bundles}, At: now.UnixMilli(), Estimated: true})
 	}
 	return still
+}
+
+// silent are the registered brokers that did not say which load manager they run: one that died stays in the registry until
+// its metadata session ends.
+func silent(brokers []cluster.Broker) []string {
+	var out []string
+	for i := range brokers {
+		if brokers[i].LoadManager == "" {
+			out = append(out, brokers[i].ID)
+		}
+	}
+	return out
 }
 
 // unusable says whether a broker's figures are no numbers to decide on. They are unknown then, not 0.
