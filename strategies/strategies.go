@@ -3,6 +3,7 @@
 package strategies
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -95,7 +96,8 @@ func New(l *settings.Layered) (plan.Manager, Choice, error) {
 	if err != nil {
 		return nil, Choice{}, err
 	}
-	manager, err := r.Manager(l.Settings.LoadManagerClassName)
+	// A blank class is the Simple manager, in Pulsar too.
+	manager, err := r.Manager(cmp.Or(strings.TrimSpace(l.Settings.LoadManagerClassName), simple.Name))
 	if err != nil {
 		return nil, Choice{}, fmt.Errorf("loadManagerClassName: %w", err)
 	}

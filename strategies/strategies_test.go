@@ -59,6 +59,7 @@ func TestNew(t *testing.T) {
 		{"what only Ballast has", "4.2.4", []string{place + "LeastLongTermMessageRateDocumented"},
 			strategies.Choice{Manager: "modular", Shedder: "ThresholdShedder", Placer: "LeastLongTermMessageRateDocumented"}, ""},
 		{"Simple has its own", "4.2.4", []string{manager + "simple", shed + "nonsense"}, strategies.Choice{Manager: "simple"}, ""},
+		{"a blank class is Simple", "4.2.4", []string{manager + " "}, strategies.Choice{Manager: "simple"}, ""},
 
 		{"Extensible, the shedding key left alone", "4.2.4", []string{manager + "extensible"},
 			strategies.Choice{Manager: "extensible", Shedder: "TransferShedder", Placer: "LeastResourceUsageWithWeight"}, ""},

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/ballast-lb/ballast/advise"
 	"github.com/ballast-lb/ballast/control"
 	"github.com/ballast-lb/ballast/plan"
 )
@@ -32,13 +34,12 @@ Exit code: 0 there is nothing to do, 2 there is a plan, 1 an error, or not every
 			if err != nil {
 				return err
 			}
-			switch output {
-			case "table":
+			advised := advisedCycle{Cycle: cy, Advice: slices.Concat(cy.Plan.Advice, advise.All(cy.Snapshot))}
+			if output == "table" {
 				printPlan(a.stdout, cy)
-			case "json", "yaml":
-				if err := a.encode(output, cy); err != nil {
-					return err
-				}
+				printLeftOut(a.stdout, "Advice", advised.Advice)
+			} else if err := a.encode(output, advised); err != nil {
+				return err
 			}
 			switch {
 			case len(cy.Frozen) > 0:
@@ -54,6 +55,12 @@ Exit code: 0 there is nothing to do, 2 there is a plan, 1 an error, or not every
 	cmd.Flags().BoolVar(&estimate, "estimate", false, "fill in brokers that were not heard from their metrics, marked as estimated")
 	cmd.Flags().DurationVar(&wait, "wait", 20*time.Second, "how long to wait for brokers to be heard")
 	return cmd
+}
+
+// advisedCycle is a cycle with what an operator should know besides.
+type advisedCycle struct {
+	*control.Cycle
+	Advice []plan.LeftOut `json:"advice,omitempty"`
 }
 
 func checkOutput(output string) error {
@@ -114,14 +121,20 @@ func printVerdict(w io.Writer, cy *control.Cycle) {
 		fmt.Fprintln(w)
 		printDecisions(w, cy)
 	}
-	if len(cy.LeftOut) > 0 {
-		fmt.Fprintln(w, "\nLeft out:")
-		t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-		for _, l := range cy.LeftOut {
-			fmt.Fprintf(t, "  %s\t%s\t%s\n", subject(l), l.Why.Code, l.Why)
-		}
-		t.Flush()
+	printLeftOut(w, "Left out", cy.LeftOut)
+}
+
+// printLeftOut prints a list under a title, nothing when it is empty.
+func printLeftOut(w io.Writer, title string, list []plan.LeftOut) {
+	if len(list) == 0 {
+		return
 	}
+	fmt.Fprintf(w, "\n%s:\n", title)
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	for _, l := range list {
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", subject(l), l.Why.Code, l.Why)
+	}
+	t.Flush()
 }
 
 func outcome(p plan.Plan) string {
