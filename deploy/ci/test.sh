@@ -56,10 +56,10 @@ document() {
 
 case ${1:-all} in
   unit) unit ;;
-  integration) integration "${BALLAST_PULSAR_VERSION:-4.2.4}" 10m ;;
+  integration) integration "${BALLAST_PULSAR_VERSION:-4.2.4}" 30m ;;
   all)
     unit
-    integration "${BALLAST_PULSAR_VERSION:-4.2.4}" 10m
+    integration "${BALLAST_PULSAR_VERSION:-4.2.4}" 30m
     ;;
   verify)
     export BALLAST_FULL=1
