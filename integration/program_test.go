@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -234,13 +233,4 @@ func settings(pairs ...string) []string {
 		out = append(out, "--set", p)
 	}
 	return out
-}
-
-func brokerIDs(c *harness.Cluster) []string {
-	var ids []string
-	for _, b := range c.Live() {
-		ids = append(ids, b.ID)
-	}
-	slices.Sort(ids)
-	return ids
 }
