@@ -12,13 +12,9 @@ type Kind string
 
 // The kinds of records.
 const (
-	KindPlan     Kind = "plan"     // what one cycle planned, or why it planned nothing
-	KindIntent   Kind = "intent"   // what is about to be done
-	KindOutcome  Kind = "outcome"  // what came of it
-	KindMode     Kind = "mode"     // a mode began or ended, with why
-	KindTakeOver Kind = "takeover" // the built-in shedder was switched off
-	KindRelease  Kind = "release"  // the settings found before were put back
-	KindObserved Kind = "observed" // a move of the cluster's own balancer, with why
+	KindPlan    Kind = "plan"    // what one cycle planned, or why it planned nothing
+	KindIntent  Kind = "intent"  // what is about to be done
+	KindOutcome Kind = "outcome" // what came of it
 )
 
 // RecordVersion is the version of the record schema. Readers skip records of a newer version.
@@ -27,19 +23,17 @@ const RecordVersion = 1
 // Record is one event of the decision log, JSON on topics.Decisions. The key is "cycle/N" for plans and the bundle for
 // everything about a bundle.
 type Record struct {
-	Version  int                `json:"version"`
-	Kind     Kind               `json:"kind"`
-	At       int64              `json:"at"`       // Unix ms by the writer's clock
-	Instance string             `json:"instance"` // the writer
-	Cycle    int64              `json:"cycle,omitempty"`
-	Mode     Mode               `json:"mode,omitempty"`
-	Plan     *plan.Plan         `json:"plan,omitempty"`
-	LeftOut  []plan.LeftOut     `json:"leftOut,omitempty"`
-	Decision *plan.Decision     `json:"decision,omitempty"`
-	Outcome  *Outcome           `json:"outcome,omitempty"`
-	Settings map[string]*string `json:"settings,omitempty"` // take-over: values found (null = absent)
-	State    json.RawMessage    `json:"state,omitempty"`    // strategy state after the cycle
-	Why      *plan.Reason       `json:"why,omitempty"`
+	Version  int             `json:"version"`
+	Kind     Kind            `json:"kind"`
+	At       int64           `json:"at"`       // Unix ms by the writer's clock
+	Instance string          `json:"instance"` // the writer
+	Cycle    int64           `json:"cycle,omitempty"`
+	Mode     Mode            `json:"mode,omitempty"`
+	Plan     *plan.Plan      `json:"plan,omitempty"`
+	LeftOut  []plan.LeftOut  `json:"leftOut,omitempty"`
+	Decision *plan.Decision  `json:"decision,omitempty"`
+	Outcome  *Outcome        `json:"outcome,omitempty"`
+	State    json.RawMessage `json:"state,omitempty"` // strategy state after the cycle
 }
 
 // Result is how an action ended.

@@ -13,14 +13,14 @@ import (
 
 // Limits are the budgets and cool-downs. A limit of 0 is no limit.
 type Limits struct {
-	BundlesPerCycle  int   // decisions let through per cycle
-	BundlesPerSource int   // of these, from one broker
-	BundlesPerTarget int   // of these, to one broker
-	TopicsPerSecond  int64 // pace: a bundle of n topics takes n / TopicsPerSecond seconds of budget
-	BundleCoolDown   int64 // ms during which a moved bundle is left alone
-	BrokerCoolDown   int64 // ms during which a broker that gave or took a bundle does neither
-	FailureCoolDown  int64 // ms during which a bundle whose move failed is left alone
-	LoadDataTTL      int64 // ms after which load data that was heard is too old to act on
+	BundlesPerCycle  int     // decisions let through per cycle
+	BundlesPerSource int     // of these, from one broker
+	BundlesPerTarget int     // of these, to one broker
+	TopicsPerSecond  float64 // pace: a bundle of n topics takes n / TopicsPerSecond seconds of budget
+	BundleCoolDown   int64   // ms during which a moved bundle is left alone
+	BrokerCoolDown   int64   // ms during which a broker that gave or took a bundle does neither
+	FailureCoolDown  int64   // ms during which a bundle whose move failed is left alone
+	LoadDataTTL      int64   // ms after which load data that was heard is too old to act on
 }
 
 // State is what the guard remembers: when each bundle last moved, or failed to. It is versioned, plain data.
@@ -226,12 +226,15 @@ func fresh(m map[string]int64, after int64) map[string]int64 {
 	return out
 }
 
+// maxPause (ms) is a day: beyond it a pace is as good as standing still, and far beyond it durations overflow.
+const maxPause = 24 * 60 * 60 * 1000
+
 // Pause is how long (ms) to wait after starting a decision so that topics move no faster than the budget allows.
 func (l Limits) Pause(d plan.Decision) int64 {
-	if l.TopicsPerSecond <= 0 || d.Topics <= 0 {
+	if !(l.TopicsPerSecond > 0) || d.Topics <= 0 {
 		return 0
 	}
-	return d.Topics * 1000 / l.TopicsPerSecond
+	return int64(min(float64(d.Topics)*1000/l.TopicsPerSecond, maxPause))
 }
 
 func orNobody(owner string) string {

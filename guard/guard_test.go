@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -131,9 +132,13 @@ func TestRecordKeepsWhatStillCounts(t *testing.T) {
 }
 
 func TestPauseKeepsTopicsPerSecond(t *testing.T) {
-	for _, tc := range []struct{ perSecond, topics, want int64 }{{500, 1000, 2000}, {500, 1, 2}, {0, 1000, 0}, {500, 0, 0}, {500, -5, 0}} {
+	for _, tc := range []struct {
+		perSecond    float64
+		topics, want int64
+	}{{500, 1000, 2000}, {500, 1, 2}, {0.5, 3, 6000}, {2.5, 10, 4000}, {1e-300, 1, maxPause}, {500, math.MaxInt64, maxPause},
+		{0, 1000, 0}, {math.NaN(), 1, 0}, {math.Inf(1), 1, 0}, {500, 0, 0}, {500, -5, 0}} {
 		if got := (Limits{TopicsPerSecond: tc.perSecond}).Pause(plan.Decision{Topics: tc.topics}); got != tc.want {
-			t.Errorf("%d topics at %d/s: pause is %d ms, want %d", tc.topics, tc.perSecond, got, tc.want)
+			t.Errorf("%d topics at %v/s: pause is %d ms, want %d", tc.topics, tc.perSecond, got, tc.want)
 		}
 	}
 }

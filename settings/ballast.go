@@ -18,7 +18,7 @@ type Ballast struct {
 	TLSKeyFile                    string   `key:"tlsKeyFile" alias:"tlsKeyFilePath" type:"string" default:"" group:"Connection" doc:"key of the client certificate (PEM)"`
 	TLSTrustCertsFilePath         string   `key:"tlsTrustCertsFilePath" type:"string" default:"" group:"Connection" doc:"certificates of the authorities to trust (PEM); empty = the system's"`
 	TLSAllowInsecureConnection    bool     `key:"tlsAllowInsecureConnection" type:"boolean" default:"false" group:"Connection" doc:"accept any certificate"`
-	TLSEnableHostnameVerification bool     `key:"tlsEnableHostnameVerification" type:"boolean" default:"false" group:"Connection" doc:"check that the certificate names the host"`
+	TLSEnableHostnameVerification bool     `key:"tlsEnableHostnameVerification" type:"boolean" default:"false" group:"Connection" doc:"known for the sake of client.conf: host names are always checked, unless any certificate is accepted"`
 	IssuerEndpoint                string   `key:"issuerEndpoint" type:"string" default:"" group:"Connection" doc:"OAuth 2.0: issuer"`
 	ClientID                      string   `key:"clientId" type:"string" default:"" group:"Connection" doc:"OAuth 2.0: client id"`
 	Audience                      string   `key:"audience" type:"string" default:"" group:"Connection" doc:"OAuth 2.0: audience"`
@@ -34,7 +34,7 @@ type Ballast struct {
 
 	// Limits on what is moved.
 
-	BallastMaxBundlesPerCycle int64         `key:"ballastMaxBundlesPerCycle" type:"int" default:"10" unit:"bundles" range:"0.." group:"Limits" doc:"most bundles that one cycle moves"`
+	BallastMaxBundlesPerCycle int64         `key:"ballastMaxBundlesPerCycle" type:"int" default:"10" unit:"bundles" range:"0.." group:"Limits" doc:"most bundles that one cycle moves; 0 = no limit"`
 	BallastMaxTopicsPerSecond float64       `key:"ballastMaxTopicsPerSecond" type:"double" default:"500" unit:"topics/s" range:"0.." group:"Limits" doc:"most topics moved per second, on average over a cycle; 0 = no limit"`
 	BallastBundleCoolDown     time.Duration `key:"ballastBundleCoolDown" type:"duration" default:"10m" range:"0s.." group:"Limits" doc:"a bundle is not moved again within this time"`
 	BallastBrokerCoolDown     time.Duration `key:"ballastBrokerCoolDown" type:"duration" default:"0s" range:"0s.." group:"Limits" doc:"a broker is neither source nor destination again within this time after a move; 0s = the strategy's own delay alone"`

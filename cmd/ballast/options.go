@@ -28,17 +28,26 @@ func auth(b *settings.Ballast) pulsar.Auth {
 	return out
 }
 
+// transportCert is the client certificate of the transport, for clusters that ask for one beside another way to authenticate.
+func transportCert(b *settings.Ballast, a pulsar.Auth) (cert, key string) {
+	if a.CertFile != "" || a.KeyFile != "" {
+		return "", "" // it authenticates already
+	}
+	return b.TLSCertFile, b.TLSKeyFile
+}
+
 func adminOptions(b *settings.Ballast) (admin.Options, error) {
 	addresses, err := parseAddresses(b.BallastBrokerAddresses)
 	if err != nil {
 		return admin.Options{}, err
 	}
 	a := auth(b)
+	cert, key := transportCert(b, a)
 	return admin.Options{
 		URLs: []string{b.WebServiceURL}, Addresses: addresses, WriteTimeout: b.BallastUnloadTimeout,
 		Auth: admin.Auth{Token: a.Token, TokenFile: a.TokenFile, CertFile: a.CertFile, KeyFile: a.KeyFile,
 			OAuth2: admin.OAuth2(a.OAuth2), Plugin: a.Plugin, Params: a.Params},
-		TLS: admin.TLS{TrustCertsFile: b.TLSTrustCertsFilePath, AllowInsecure: b.TLSAllowInsecureConnection},
+		TLS: admin.TLS{TrustCertsFile: b.TLSTrustCertsFilePath, CertFile: cert, KeyFile: key, AllowInsecure: b.TLSAllowInsecureConnection},
 	}, nil
 }
 

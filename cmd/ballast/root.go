@@ -39,7 +39,7 @@ var flagKeys = []struct{ flag, short, key, usage string }{
 	{"tls-cert-file", "", "tlsCertFile", "client certificate"},
 	{"tls-key-file", "", "tlsKeyFile", "key of the client certificate"},
 	{"tls-allow-insecure", "", "tlsAllowInsecureConnection", "accept any certificate"},
-	{"tls-enable-hostname-verification", "", "tlsEnableHostnameVerification", "check that the certificate names the host"},
+	{"tls-enable-hostname-verification", "", "tlsEnableHostnameVerification", "known for the sake of client.conf: host names are always checked"},
 	{"issuer-endpoint", "", "issuerEndpoint", "OAuth 2.0: issuer"},
 	{"client-id", "", "clientId", "OAuth 2.0: client id"},
 	{"audience", "", "audience", "OAuth 2.0: audience"},

@@ -109,7 +109,7 @@ func instanceName() string {
 	return fmt.Sprintf("%s-%d", host, os.Getpid())
 }
 
-// ErrManager is wrapped by the error about a cluster whose load manager this version cannot follow.
+// errManager is wrapped by the error about a cluster whose load manager this version cannot follow.
 var errManager = errors.New("this version follows clusters with the Extensible load manager")
 
 // follow subscribes to the cluster's topics and feeds the views until stop is called.
@@ -187,9 +187,11 @@ func (s *session) manager() (plan.Manager, strategies.Choice, error) {
 
 // pulsarOptions say how to reach the topics.
 func pulsarOptions(b *settings.Ballast, logger *slog.Logger) pulsar.Options {
+	a := auth(b)
+	cert, key := transportCert(b, a)
 	return pulsar.Options{
 		ServiceURL: b.ServiceURL, AdminURL: b.WebServiceURL, ListenerName: b.ListenerName, SendTimeout: lockTimeout, Logger: logger,
-		Auth: auth(b), TLS: pulsar.TLS{TrustCertsFile: b.TLSTrustCertsFilePath, AllowInsecure: b.TLSAllowInsecureConnection},
+		Auth: a, TLS: pulsar.TLS{TrustCertsFile: b.TLSTrustCertsFilePath, CertFile: cert, KeyFile: key, AllowInsecure: b.TLSAllowInsecureConnection},
 	}
 }
 
@@ -197,7 +199,7 @@ func pulsarOptions(b *settings.Ballast, logger *slog.Logger) pulsar.Options {
 func (s *session) limits() guard.Limits {
 	own := s.settings.Ballast
 	return guard.Limits{
-		BundlesPerCycle: int(own.BallastMaxBundlesPerCycle), TopicsPerSecond: int64(own.BallastMaxTopicsPerSecond),
+		BundlesPerCycle: int(own.BallastMaxBundlesPerCycle), TopicsPerSecond: own.BallastMaxTopicsPerSecond,
 		BrokerCoolDown: own.BallastBrokerCoolDown.Milliseconds(), BundleCoolDown: own.BallastBundleCoolDown.Milliseconds(), FailureCoolDown: own.BallastBundleCoolDown.Milliseconds(),
 		LoadDataTTL: s.settings.Settings.LoadBalancerBrokerLoadDataTTLInSeconds * 1000,
 	}
