@@ -155,11 +155,18 @@ func (c *Controller) observe(cy *Cycle, now time.Time) {
 	}
 }
 
+// maxLeftOut is how many left-out entries a record holds: brokers refuse messages above 5 MB, and a plan that cannot be
+// written down is not carried out.
+const maxLeftOut = 1000
+
 // finish writes the cycle's plan down.
 func (c *Controller) finish(ctx context.Context, cy *Cycle) error {
 	c.o.Metrics.cycle(cy)
 	r := c.record(KindPlan, cy)
 	r.Plan, r.LeftOut = &cy.Plan, cy.LeftOut
+	if more := len(cy.LeftOut) - maxLeftOut; more > 0 {
+		r.LeftOut, r.LeftOutMore = cy.LeftOut[:maxLeftOut], more
+	}
 	state, err := json.Marshal(c.state)
 	if err != nil {
 		return fmt.Errorf("cycle %d: write the strategy's state: %w", cy.N, err)

@@ -23,17 +23,18 @@ const RecordVersion = 1
 // Record is one event of the decision log, JSON on topics.Decisions. The key is "cycle/N" for plans and the bundle for
 // everything about a bundle.
 type Record struct {
-	Version  int             `json:"version"`
-	Kind     Kind            `json:"kind"`
-	At       int64           `json:"at"`       // Unix ms by the writer's clock
-	Instance string          `json:"instance"` // the writer
-	Cycle    int64           `json:"cycle,omitempty"`
-	Mode     Mode            `json:"mode,omitempty"`
-	Plan     *plan.Plan      `json:"plan,omitempty"`
-	LeftOut  []plan.LeftOut  `json:"leftOut,omitempty"`
-	Decision *plan.Decision  `json:"decision,omitempty"`
-	Outcome  *Outcome        `json:"outcome,omitempty"`
-	State    json.RawMessage `json:"state,omitempty"` // strategy state after the cycle
+	Version     int             `json:"version"`
+	Kind        Kind            `json:"kind"`
+	At          int64           `json:"at"`       // Unix ms by the writer's clock
+	Instance    string          `json:"instance"` // the writer
+	Cycle       int64           `json:"cycle,omitempty"`
+	Mode        Mode            `json:"mode,omitempty"`
+	Plan        *plan.Plan      `json:"plan,omitempty"`
+	LeftOut     []plan.LeftOut  `json:"leftOut,omitempty"`     // the first 1000
+	LeftOutMore int             `json:"leftOutMore,omitempty"` // how many more there were
+	Decision    *plan.Decision  `json:"decision,omitempty"`
+	Outcome     *Outcome        `json:"outcome,omitempty"`
+	State       json.RawMessage `json:"state,omitempty"` // strategy state after the cycle
 }
 
 // Result is how an action ended.

@@ -21,6 +21,7 @@ func newConfig(a *app) *cobra.Command {
 		Long: `Shows every setting with its value and origin: default, cluster, file, environment or flag, and what makes no sense.
 The cluster's runtime configuration is read unless --offline. Secrets are never shown.`,
 		Args: cobra.NoArgs,
+		PreRunE: func(*cobra.Command, []string) error { return checkOutput(output) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			l, err := a.layered(cmd.Context(), offline)
 			if err != nil {
@@ -31,13 +32,10 @@ The cluster's runtime configuration is read unless --offline. Secrets are never 
 				values = given(values)
 			}
 			problems := l.Check()
-			switch output {
-			case "table":
+			if output == "table" {
 				return a.configTable(values, problems)
-			case "json", "yaml":
-				return a.encode(output, configDocument(values, problems))
 			}
-			return fmt.Errorf("--output is %q: it must be table, json or yaml", output)
+			return a.encode(output, configDocument(values, problems))
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, json or yaml")

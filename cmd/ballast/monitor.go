@@ -26,6 +26,9 @@ leaves cells empty or puts them under another header, they stand where they belo
 			if every < time.Second {
 				return fmt.Errorf("--interval is %v: it must be 1s or more", every)
 			}
+			if count < 0 {
+				return fmt.Errorf("--count is %d: it must be 0 or more", count)
+			}
 			return a.monitor(cmd.Context(), every, count)
 		},
 	}

@@ -28,3 +28,10 @@ func TestClientCertificate(t *testing.T) {
 		}
 	}
 }
+
+func TestNegativeCounts(t *testing.T) {
+	for _, command := range []string{"tail", "monitor"} {
+		fails(t, nil, []string{command, "--count", "-3", "--admin-service-url", unreachable}, "--count", "-3")
+	}
+	fails(t, nil, []string{"config", "-o", "xml", "--admin-service-url", unreachable}, "--output", "xml") // before the cluster is asked
+}

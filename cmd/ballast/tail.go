@@ -48,6 +48,9 @@ func newTail(a *app) *cobra.Command {
 topic name; without any: load, top and ownership. Tombstones that the client library drops on the ownership topic are
 fetched and marked as recovered.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if count < 0 {
+				return fmt.Errorf("--count is %d: it must be 0 or more", count)
+			}
 			names, err := tailNames(args)
 			if err != nil {
 				return err
