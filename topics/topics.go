@@ -16,7 +16,9 @@ const (
 	ServiceUnitState = "persistent://pulsar/system/loadbalancer-service-unit-state"
 )
 
-// Ballast's own topics. They live in a namespace of Ballast's own, whose bundles are never managed.
+// Ballast's own topics. They live in Pulsar's system namespace, whose bundles are never managed. Brokers compact every
+// topic there within a minute, whatever the policies say, and then delete its history: what must be found again needs a
+// key of its own, and is found by a Compacted subscription only.
 const (
 	Decisions = "persistent://pulsar/system/ballast-decisions" // what was planned, done and what came of it
 	Takeover  = "persistent://pulsar/system/ballast-takeover"  // compacted: the settings found before a take-over

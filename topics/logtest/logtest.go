@@ -56,6 +56,7 @@ func Run(t *testing.T, open func(t *testing.T) topics.Log, hooks ...Hooks) {
 		{"exclusive/one at a time", exclusive},
 		{"exclusive/wait", exclusiveWait},
 		{"exclusive/give up waiting", exclusiveGiveUp},
+		{"exclusive/close while waiting", exclusiveClose},
 		{"schema", schema},
 		{"existing", existing},
 		{"bad names", badNames},

@@ -167,6 +167,24 @@ func exclusiveGiveUp(t *testing.T, s suite) {
 	}
 }
 
+func exclusiveClose(t *testing.T, s suite) {
+	ctx, log := s.begin(t)
+	topic := s.persistent()
+	publisher(t, ctx, log, topic, topics.PublishOptions{Exclusive: true})
+	done := make(chan error, 1)
+	go func() {
+		_, err := log.Publisher(ctx, topic, topics.PublishOptions{Exclusive: true, Wait: true})
+		done <- err
+	}()
+	time.Sleep(200 * time.Millisecond) // so that it is in line, most likely; the outcome is the same if it is not
+	if err := log.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	if err := <-done; !errors.Is(err, topics.ErrClosed) {
+		t.Errorf("waiting for one's turn: %v, want ErrClosed", err)
+	}
+}
+
 func schema(t *testing.T, s suite) {
 	ctx, log := s.begin(t)
 	topic := s.persistent()

@@ -87,13 +87,22 @@ func (a *admin) getFrom(ctx context.Context, address string, limit int64) (http.
 		return nil, nil, fmt.Errorf("GET %s: %w", address, err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		var answer struct{ Reason string }
-		if json.Unmarshal(body, &answer) != nil || answer.Reason == "" {
-			answer.Reason = strings.TrimSpace(string(body[:min(len(body), 200)]))
-		}
-		return nil, nil, &adminError{URL: address, Status: resp.StatusCode, Reason: strings.TrimSpace(answer.Reason)}
+		return nil, nil, &adminError{URL: address, Status: resp.StatusCode, Reason: reason(body)}
 	}
 	return resp.Header, body, nil
+}
+
+// reason is what the body of an error says: JSON with a reason, or a page with a title.
+func reason(body []byte) string {
+	var answer struct{ Reason string }
+	if json.Unmarshal(body, &answer) == nil && answer.Reason != "" {
+		return strings.TrimSpace(answer.Reason)
+	}
+	text := string(body)
+	if _, after, ok := strings.Cut(text, "<title>"); ok {
+		text, _, _ = strings.Cut(after, "</title>")
+	}
+	return strings.TrimSpace(text[:min(len(text), 200)])
 }
 
 const maxStats = 64 << 20 // bytes of statistics or of a schema that are read
@@ -142,7 +151,7 @@ func (a *admin) layout(ctx context.Context, n topics.Name) (layout, error) {
 
 // entry fetches one entry of a persistent topic.
 func (a *admin) entry(ctx context.Context, n topics.Name, ledger, entry int64, limit int) ([]record, error) {
-	header, body, err := a.get(ctx, fmt.Sprintf("%s/ledger/%d/entry/%d", path(n), ledger, entry), int64(limit)*2+maxStats)
+	header, body, err := a.get(ctx, fmt.Sprintf("%s/ledger/%d/entry/%d", path(n), ledger, entry), 4*int64(limit)+1<<20) // a batch may be larger than a message
 	if err != nil {
 		return nil, err
 	}

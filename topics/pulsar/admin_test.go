@@ -118,7 +118,7 @@ func TestEntryAnswers(t *testing.T) {
 		ownershipPath + "/ledger/5/entry/0": lone,
 		ownershipPath + "/ledger/5/entry/1": batch,
 		ownershipPath + "/ledger/5/entry/2": body(http.StatusInternalServerError, `{"reason":"\n --- An unexpected error ---\n"}`),
-		ownershipPath + "/ledger/5/entry/3": body(http.StatusBadGateway, "<html>no</html>"),
+		ownershipPath + "/ledger/5/entry/3": body(http.StatusBadGateway, "<html>\n<title>Error 502</title>\n<body>no</body></html>"),
 		ownershipPath + "/ledger/5/entry/4": body(http.StatusOK, "no headers"),
 	})
 	n := ownershipTopic(t)
@@ -133,7 +133,7 @@ func TestEntryAnswers(t *testing.T) {
 	}
 	for entry, want := range map[int64]string{
 		2: "GET " + url + "/admin/v2/" + ownershipPath + "/ledger/5/entry/2: 500 Internal Server Error: --- An unexpected error ---",
-		3: "502 Bad Gateway: <html>no</html>",
+		3: "502 Bad Gateway: Error 502",
 		4: "entry 5:4 of " + topics.ServiceUnitState,
 		9: "404 Not Found: Topic not found",
 	} {

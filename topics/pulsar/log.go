@@ -23,7 +23,9 @@ type Log struct {
 	taps     *taps
 	logger   *slog.Logger
 	work     group
-	hangUp   func() // closes idle connections to the admin interface
+	hangUp   func()          // closes idle connections to the admin interface
+	ctx      context.Context // ends with Close
+	cancel   context.CancelFunc
 
 	mu      sync.Mutex
 	closed  bool
@@ -41,6 +43,7 @@ func Open(o Options) (*Log, error) {
 	}
 	o = o.withDefaults()
 	l := &Log{options: o, taps: newTaps(), logger: o.Logger, hangUp: func() {}, closers: map[closer]struct{}{}}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
 	var err error
 	if l.provider, err = o.Auth.provider(); err != nil {
 		return nil, fmt.Errorf("pulsar log: %w", err)
@@ -101,10 +104,18 @@ func (l *Log) release(c closer) {
 	delete(l.closers, c)
 }
 
-func (l *Log) isClosed() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.closed
+// within is ctx that also ends with the log. done releases it and turns an error into ErrClosed when that is why.
+func (l *Log) within(ctx context.Context) (bound context.Context, done func(error) error) {
+	bound, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(l.ctx, cancel)
+	return bound, func(err error) error {
+		stop()
+		cancel()
+		if err != nil && l.ctx.Err() != nil {
+			return topics.ErrClosed
+		}
+		return err
+	}
 }
 
 // owned is a subscription that its log forgets when it is closed.
@@ -125,11 +136,15 @@ func (l *Log) Subscribe(ctx context.Context, topic string, o topics.SubscribeOpt
 	if err != nil {
 		return nil, err
 	}
-	if err := ctx.Err(); err != nil {
+	ctx, done := l.within(ctx)
+	s, err := l.subscribe(ctx, n, o)
+	return s, done(err)
+}
+
+func (l *Log) subscribe(ctx context.Context, n topics.Name, o topics.SubscribeOptions) (topics.Subscription, error) {
+	err := ctx.Err()
+	if err != nil {
 		return nil, err
-	}
-	if l.isClosed() {
-		return nil, topics.ErrClosed
 	}
 	common := newLoop(n, l.options, &l.work)
 	var sub topics.Subscription
@@ -159,6 +174,7 @@ func (l *Log) Close() error {
 	closers := l.closers
 	l.closers = map[closer]struct{}{}
 	l.mu.Unlock()
+	l.cancel()
 	var errs []error
 	for c := range closers {
 		errs = append(errs, c.Close())

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/apache/pulsar-client-go/pulsar/log"
@@ -18,8 +20,11 @@ const (
 	lineClosed      = "connection closed and send to connectClosedCh"
 	lineReconnected = "Reconnected consumer to broker"
 	lineGaveUp      = "Topic Not Found."
-	lineNoConnect   = "Failed to connect to broker."
 )
+
+// noConnection begins the lines that say why a connection failed; the library's errors only say that it did.
+var noConnection = []string{"Failed to connect to broker", "Failed to configure TLS", "Failed to load auth credentials",
+	"Failed to perform initial handshake", "Failed to establish connection with broker"}
 
 // signal is what the client library did to one subscription.
 type signal int
@@ -55,6 +60,15 @@ func (t *taps) remove(subscription string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.byName, subscription)
+}
+
+func (t *taps) failed(text, err string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.reason = strings.TrimRight(text, ". ")
+	if err != "" {
+		t.reason += ": " + err
+	}
 }
 
 // takeReason is why the last connection failed, "" if none did since it was asked.
@@ -126,12 +140,10 @@ func (l *clientLogger) line(level slog.Level, text string) {
 		sig = signalReconnected
 	case lineGaveUp:
 		sig = signalGaveUp
-	case lineNoConnect:
-		l.taps.mu.Lock()
-		l.taps.reason = l.err
-		l.taps.mu.Unlock()
-		return
 	default:
+		if slices.ContainsFunc(noConnection, func(begin string) bool { return strings.HasPrefix(text, begin) }) {
+			l.taps.failed(text, l.err)
+		}
 		return
 	}
 	l.taps.mu.Lock()

@@ -1,5 +1,3 @@
-// Package pulsar is the event log on a real Pulsar cluster, over pulsar-client-go. It works around what that library
-// loses: see Log, and docs of the files for each.
 package pulsar
 
 import (
@@ -41,7 +39,7 @@ type Options struct {
 	KeepAlive        time.Duration // ping interval that finds dead connections; 0 = 10 s
 	MaxBackoff       time.Duration // longest pause between attempts to reconnect; 0 = 3 s
 
-	// TailCheck is how often an idle persistent subscription asks for the last entry of its topic, 0 = 5 s. It finds a
+	// TailCheck is how often an idle persistent subscription asks for the last entry of its topic; 0 = 15 s. It finds a
 	// dropped message at the end of the topic that nothing else announced.
 	TailCheck time.Duration
 	// Patience is how long a missing entry is asked for before it is given up as lost; 0 = 30 s.
@@ -103,7 +101,7 @@ func (o Options) withDefaults() Options {
 	o.SendTimeout = or(o.SendTimeout, 5*time.Second)
 	o.KeepAlive = or(o.KeepAlive, 10*time.Second)
 	o.MaxBackoff = or(o.MaxBackoff, 3*time.Second)
-	o.TailCheck = or(o.TailCheck, 5*time.Second)
+	o.TailCheck = or(o.TailCheck, 15*time.Second)
 	o.Patience = or(o.Patience, 30*time.Second)
 	o.Audit = or(o.Audit, 30*time.Second)
 	o.ReceiverQueue = or(o.ReceiverQueue, 1000)

@@ -109,10 +109,14 @@ func TestClientLog(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("signals (-want +got):\n%s", diff)
 	}
-	root.WithError(errors.New("connection refused")).Warn(lineNoConnect)
+	root.WithError(errors.New("connection refused")).Warn("Failed to connect to broker.")
 	l := &Log{taps: all, options: Options{ServiceURL: "pulsar://h:1"}}
 	cause := errors.New("connection error\nand more")
-	if err := l.explain(cause); err.Error() != "pulsar://h:1: connection refused (connection error: and more)" || !errors.Is(err, cause) {
+	if err := l.explain(cause); err.Error() != "pulsar://h:1: Failed to connect to broker: connection refused (connection error: and more)" || !errors.Is(err, cause) {
+		t.Errorf("explained: %v", err)
+	}
+	root.Warnf("Failed to establish connection with broker: '%s'", "Unable to authenticate")
+	if err := l.explain(cause); !strings.Contains(err.Error(), "Unable to authenticate") {
 		t.Errorf("explained: %v", err)
 	}
 	if err := l.explain(cause); err.Error() != "connection error: and more" {

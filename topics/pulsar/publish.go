@@ -33,11 +33,14 @@ func (l *Log) Publisher(ctx context.Context, topic string, o topics.PublishOptio
 	if err != nil {
 		return nil, err
 	}
+	ctx, done := l.within(ctx)
+	p, err := l.publisher(ctx, n, o)
+	return p, done(err)
+}
+
+func (l *Log) publisher(ctx context.Context, n topics.Name, o topics.PublishOptions) (topics.Publisher, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
-	}
-	if l.isClosed() {
-		return nil, topics.ErrClosed
 	}
 	schema, err := declare(ctx, n, o, l.admin.schema)
 	if err != nil {
