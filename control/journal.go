@@ -42,13 +42,14 @@ func (j *TopicJournal) Close() error {
 	return j.pub.Close()
 }
 
-// key is the bundle of what is about one, else the cycle.
+// key is unique: brokers compact the topics of pulsar/system, and of two records with one key only the newer one stays.
 func (r Record) key() string {
+	subject := ""
 	switch {
 	case r.Decision != nil:
-		return r.Decision.Bundle
+		subject = "/" + r.Decision.Bundle
 	case r.Outcome != nil:
-		return r.Outcome.Decision.Bundle
+		subject = "/" + r.Outcome.Decision.Bundle
 	}
-	return fmt.Sprintf("cycle/%d", r.Cycle)
+	return fmt.Sprintf("%s/%d/%s%s", r.Instance, r.Cycle, r.Kind, subject)
 }

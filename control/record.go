@@ -20,8 +20,8 @@ const (
 // RecordVersion is the version of the record schema. Readers skip records of a newer version.
 const RecordVersion = 1
 
-// Record is one event of the decision log, JSON on topics.Decisions. The key is "cycle/N" for plans and the bundle for
-// everything about a bundle.
+// Record is one event of the decision log, JSON on topics.Decisions, under the key instance/cycle/kind, and /bundle for what is
+// about a bundle.
 type Record struct {
 	Version     int             `json:"version"`
 	Kind        Kind            `json:"kind"`

@@ -250,3 +250,44 @@ func TestAnOldPlanIsNotCarriedOut(t *testing.T) {
 		t.Errorf("outcomes are %+v, want the first failed and the second not tried", cy.Outcomes)
 	}
 }
+
+// A compacted topic keeps the take-over and every record of the decision log.
+func TestRecordsSurviveCompaction(t *testing.T) {
+	e := small(t, map[string]string{interval: "7"})
+	w := process(t, e, "one", control.Govern, script{}, true)
+	if _, err := w.takeovers.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	journal := control.NewTopicJournal(e.Log())
+	defer journal.Close()
+	d := transfer("public/ns/0x00000000_0x40000000", a, b)
+	records := []control.Record{
+		{Version: 1, Instance: "one", Cycle: 1, Kind: control.KindPlan},
+		{Version: 1, Instance: "one", Cycle: 1, Kind: control.KindIntent, Decision: &d},
+		{Version: 1, Instance: "one", Cycle: 1, Kind: control.KindOutcome, Outcome: &control.Outcome{Decision: d}},
+		{Version: 1, Instance: "one", Cycle: 2, Kind: control.KindPlan},
+		{Version: 1, Instance: "two", Cycle: 1, Kind: control.KindPlan},
+	}
+	for _, r := range records {
+		if err := journal.Append(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.Log().Compact(topics.Decisions)
+	e.Log().Compact(topics.Takeover)
+	sub, err := e.Log().Subscribe(t.Context(), topics.Decisions, topics.SubscribeOptions{From: topics.Earliest, Compacted: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sub.Close()
+	n := 0
+	if err := topics.Drain(t.Context(), sub, func(topics.Message) error { n++; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if n != len(records) {
+		t.Errorf("%d of %d records are left", n, len(records))
+	}
+	if record, err := w.takeovers.Current(t.Context()); err != nil || record == nil {
+		t.Errorf("the take-over is gone: %v, %v", record, err)
+	}
+}

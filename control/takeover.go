@@ -49,7 +49,7 @@ func (t *TakeOvers) Current(ctx context.Context) (*TakeOver, error) {
 	if err != nil {
 		return nil, err
 	}
-	sub, err := t.log.Subscribe(ctx, topics.Takeover, topics.SubscribeOptions{From: topics.Earliest, Existing: true})
+	sub, err := t.log.Subscribe(ctx, topics.Takeover, topics.SubscribeOptions{From: topics.Earliest, Compacted: true, Existing: true})
 	if errors.Is(err, topics.ErrNoTopic) {
 		return nil, nil
 	}

@@ -147,7 +147,9 @@ func (v *Views) Open(ctx context.Context) error {
 
 func (v *Views) subscribe(ctx context.Context, topic string) (topics.Subscription, error) {
 	o := topics.SubscribeOptions{From: topics.Earliest, Existing: true}
-	if topic != topics.ServiceUnitState {
+	if topic == topics.ServiceUnitState {
+		o.Compacted = true // brokers delete the history that was compacted
+	} else {
 		o.Silence = v.o.Silence
 	}
 	sub, err := v.o.Log.Subscribe(ctx, topic, o)

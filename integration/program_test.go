@@ -161,7 +161,7 @@ func connect(t *testing.T, c *harness.Cluster) *pulsar.Log {
 // decisions reads the records of the decision log that are newer than a time.
 func decisions(t *testing.T, c *harness.Cluster, since time.Time) []control.Record {
 	t.Helper()
-	sub, err := connect(t, c).Subscribe(t.Context(), topics.Decisions, topics.SubscribeOptions{From: topics.Earliest, Existing: true})
+	sub, err := connect(t, c).Subscribe(t.Context(), topics.Decisions, topics.SubscribeOptions{From: topics.Earliest, Compacted: true, Existing: true})
 	if errors.Is(err, topics.ErrNoTopic) {
 		return nil
 	}

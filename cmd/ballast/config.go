@@ -20,7 +20,7 @@ func newConfig(a *app) *cobra.Command {
 		Short: "Show every setting, its value and where it comes from",
 		Long: `Shows every setting with its value and origin: default, cluster, file, environment or flag, and what makes no sense.
 The cluster's runtime configuration is read unless --offline. Secrets are never shown.`,
-		Args: cobra.NoArgs,
+		Args:    cobra.NoArgs,
 		PreRunE: func(*cobra.Command, []string) error { return checkOutput(output) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			l, err := a.layered(cmd.Context(), offline)

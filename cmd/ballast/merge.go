@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/ballast-lb/ballast/topics"
@@ -29,7 +30,8 @@ func merge(ctx context.Context, log topics.Log, names []string, from topics.Posi
 		wg.Wait()
 	}
 	for _, name := range names {
-		sub, err := log.Subscribe(ctx, name, topics.SubscribeOptions{From: from, Existing: true})
+		sub, err := log.Subscribe(ctx, name, topics.SubscribeOptions{From: from, Existing: true,
+			Compacted: from == topics.Earliest && strings.HasPrefix(name, "persistent://")}) // brokers delete what was compacted
 		if err != nil {
 			stop()
 			return nil, nil, fmt.Errorf("subscribe to %s: %w", name, err)

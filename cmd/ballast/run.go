@@ -67,7 +67,7 @@ func (a *app) run(ctx context.Context) error {
 	}
 	registry := prometheus.NewRegistry()
 	s.metrics = control.NewMetrics(registry, name)
-	views, stop, err := s.follow(ctx, true)
+	views, stop, err := s.follow(ctx, false)
 	if err != nil {
 		return err
 	}
