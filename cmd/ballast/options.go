@@ -137,6 +137,9 @@ func (s *session) logCycle(cy *control.Cycle) {
 		return
 	}
 	s.logger.Info("cycle", "cycle", cy.N, "mode", cy.Mode, "decisions", len(cy.Plan.Decisions), "run", len(cy.Verdict.Run), "outcome", cy.Plan.Outcome.String())
+	for _, l := range cy.Plan.Advice {
+		s.logger.Warn("advice", "about", subject(l), "code", l.Why.Code, "why", l.Why.String())
+	}
 	for _, d := range cy.Plan.Decisions {
 		s.logger.Info("planned", "cycle", cy.N, "action", d.Action, "bundle", d.Bundle, "from", d.Source, "to", d.Destination, "why", d.Why.String())
 	}
