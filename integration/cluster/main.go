@@ -1,5 +1,9 @@
-// Command cluster holds a Pulsar cluster in containers up for trying things by hand, or for as long as a command runs, which
-// finds it in BALLAST_TEST_SERVICE_URL and BALLAST_TEST_ADMIN_URL.
+// Command cluster holds a Pulsar cluster in containers up for trying things by hand, or for as long as a command runs. What
+// the command needs to know is in its environment:
+//
+//	BALLAST_TEST_SERVICE_URL  pulsar:// URL with the addresses of all brokers
+//	BALLAST_TEST_ADMIN_URL    http:// URL, the same
+//	BALLAST_TEST_BROKER       a command that kills and starts brokers: "kill N" and "start N", N from 1 in the order of the addresses
 //
 //	cluster [-manager extensible|modular|simple] [-brokers 3] [-conf key=value]... [-- command...]
 package main
@@ -12,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -56,9 +61,25 @@ func run(options harness.Options, command []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close(context.WithoutCancel(ctx))) }()
-	env := []string{"BALLAST_TEST_SERVICE_URL=" + c.ServiceURL(), "BALLAST_TEST_ADMIN_URL=" + c.AdminURL()}
+	dir, err := os.MkdirTemp("", "ballast-cluster")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	script := filepath.Join(dir, "broker")
+	var hosts []string
+	var containers strings.Builder
+	for i, b := range c.Brokers() {
+		hosts = append(hosts, b.ID)
+		fmt.Fprintf(&containers, "%d) id=%s ;;\n", i+1, b.ContainerID())
+	}
+	text := "#!/bin/sh\ncase $2 in\n" + containers.String() + "*) echo \"no broker $2\" >&2; exit 2 ;;\nesac\nexec docker \"$1\" \"$id\"\n"
+	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
+		return err
+	}
+	env := []string{"BALLAST_TEST_SERVICE_URL=" + c.ServiceURL(), "BALLAST_TEST_ADMIN_URL=http://" + strings.Join(hosts, ","), "BALLAST_TEST_BROKER=" + script}
 	if len(command) == 0 {
-		fmt.Printf("Pulsar %s, %s, %d brokers; interrupt to end it\nexport %s\nexport %s\n", harness.Version(), c.Manager(), len(c.Brokers()), env[0], env[1])
+		fmt.Printf("Pulsar %s, %s, %d brokers; interrupt to end it\nexport %s\n", harness.Version(), c.Manager(), len(c.Brokers()), strings.Join(env, "\nexport "))
 		<-ctx.Done()
 		return nil
 	}

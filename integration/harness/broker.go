@@ -51,6 +51,9 @@ func (b *Broker) AdminURL() string { return "http://" + b.ID }
 // ServiceURL is the pulsar:// URL of this broker.
 func (b *Broker) ServiceURL() string { return "pulsar://" + b.IP.String() + ":6650" }
 
+// ContainerID is the id of the broker's container in Docker, for what the harness has no method for.
+func (b *Broker) ContainerID() string { return b.container.GetContainerID() }
+
 // State is what the harness did to the broker last.
 func (b *Broker) State() State {
 	b.mu.Lock()
