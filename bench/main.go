@@ -5,7 +5,8 @@
 // It needs a JDK 17 and Maven, which fetches the pulsar-broker artifact; the Java side is in bench/pulsar.
 //
 // Both sides are measured alike: a warm-up, then rounds of as many calls as fill the time of a round; median and least of
-// the rounds. The CPU time of the JVM is that of the deciding thread alone, without compiler and garbage collector; that of
+// the rounds. Both begin with a heap of the same size (a Go program would start with 4 MiB and collect garbage all the
+// time). The CPU time of the JVM is that of the deciding thread alone, without compiler and garbage collector; that of
 // Ballast is of the whole process.
 package main
 
@@ -42,6 +43,7 @@ type method struct {
 	warm   time.Duration // CPU time before the first round
 	rounds int           // 0: decide once, time nothing
 	round  time.Duration // CPU time that the calls of a round should take
+	heap   uint64        // MiB to begin with; 0: as the runtimes like it
 }
 
 type size struct{ brokers, bundles int }
@@ -107,6 +109,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	flags.DurationVar(&o.method.warm, "warm", 3*time.Second, "warm-up, in CPU time")
 	flags.IntVar(&o.method.rounds, "rounds", 30, "rounds")
 	flags.DurationVar(&o.method.round, "round", 20*time.Millisecond, "what the calls of a round should take")
+	flags.Uint64Var(&o.method.heap, "heap", 512, "heap of both sides to begin with, in MiB; 0: the defaults of the runtimes")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -115,6 +118,9 @@ func parse(args []string, usage io.Writer) (options, error) {
 	}
 	if o.method.rounds < 1 {
 		return o, fmt.Errorf("-rounds=%d: at least 1 is needed", o.method.rounds)
+	}
+	if o.method.heap > 1<<16 {
+		return o, fmt.Errorf("-heap=%d: that many MiB are not to be had", o.method.heap)
 	}
 	if o.method.round < time.Millisecond || o.method.warm < 0 {
 		return o, fmt.Errorf("-round=%v -warm=%v: a round takes at least 1ms, a warm-up is not negative", o.method.round, o.method.warm)
@@ -173,7 +179,11 @@ func build(ctx context.Context, o options) (*pulsar, error) {
 	if err != nil {
 		return nil, fmt.Errorf("class path of the Java side: %w", err)
 	}
-	start := append(strings.Fields(os.Getenv("JAVA_OPTS")), "-cp",
+	var start []string
+	if o.method.heap > 0 {
+		start = append(start, fmt.Sprintf("-Xms%dm", o.method.heap))
+	}
+	start = append(append(start, strings.Fields(os.Getenv("JAVA_OPTS"))...), "-cp",
 		o.project+"/target/classes"+string(os.PathListSeparator)+strings.TrimSpace(string(jars)), "ballast.bench.PulsarBench")
 	return &pulsar{start: func(ctx context.Context, args ...string) *exec.Cmd {
 		return exec.CommandContext(ctx, o.java, append(start[:len(start):len(start)], args...)...)

@@ -19,6 +19,8 @@ const maxPerRound = 1 << 20
 func measure(decide func(), m method) timed {
 	var t timed
 	var spent time.Duration
+	room := make([]byte, m.heap<<20) // never touched; as much can be allocated before garbage is collected
+	defer runtime.KeepAlive(room)
 	runtime.GC()
 	for t.PerRound = 1; spent < m.warm || t.WarmupCalls == 0; {
 		took := repeat(decide, t.PerRound).cpu

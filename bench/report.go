@@ -69,6 +69,9 @@ func (r *report) markdown() string {
 		r.machine.cpu, r.machine.cores, r.machine.system, r.machine.goes, r.java, r.pulsar)
 	fmt.Fprintf(&b, "Median time per call over %d rounds of about %v after %v of warm-up, both sides on the same cluster (seed %d), "+
 		"one after the other, a JVM for each line; both decided the same before and after. ", r.method.rounds, r.method.round, r.method.warm, r.method.seed)
+	if r.method.heap > 0 {
+		fmt.Fprintf(&b, "Both start with a heap of %d MiB. ", r.method.heap)
+	}
 	b.WriteString("CPU time is that of the deciding thread for Pulsar, of the whole process for Ballast. " +
 		"Pulsar's logging is off; what Ballast decides from is a snapshot that was taken before.\n\n")
 	b.WriteString("| decision | brokers / bundles | Pulsar | CPU | Ballast | CPU | allocs | times faster | by CPU | by least | wanted |\n")

@@ -13,7 +13,7 @@ import (
 func TestMarkdown(t *testing.T) {
 	big, small := size{1000, 100_000}, size{10, 1000}
 	r := report{
-		method:  method{seed: 42, warm: 3 * time.Second, rounds: 30, round: 20 * time.Millisecond},
+		method:  method{seed: 42, warm: 3 * time.Second, rounds: 30, round: 20 * time.Millisecond, heap: 512},
 		machine: machine{"Some CPU", 2, "linux/amd64", "go1.26"},
 		java:    "17.0.1", pulsar: "4.2.4", day: time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC),
 		rows: []row{

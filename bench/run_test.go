@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -137,11 +138,26 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
+// TestHeap holds that garbage is not collected before the heap that was asked for is full.
+func TestHeap(t *testing.T) {
+	collections := func(mib uint64) uint32 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		measure(func() { sink = make([]byte, 1<<20) }, method{rounds: 32, round: time.Nanosecond, heap: mib})
+		runtime.ReadMemStats(&after)
+		return after.NumGC - before.NumGC
+	}
+	if with, without := collections(64), collections(0); with > 2 || without <= 4 {
+		t.Errorf("%d collections with a heap of 64 MiB, %d without; want at most the 2 of the start and more than 4", with, without)
+	}
+}
+
 func TestArguments(t *testing.T) {
 	for args, want := range map[string]string{
 		"extra":              `unexpected argument "extra"`,
 		"-rounds=0":          "-rounds=0: at least 1",
 		"-round=1us":         "a round takes at least 1ms",
+		"-heap=99999999":     "that many MiB are not to be had",
 		"-warm=-1s":          "a warm-up is not negative",
 		"-sizes=10":          `-sizes: "10" is not brokers/bundles`,
 		"-sizes=10/5":        "with a bundle or more for each broker",
@@ -180,7 +196,7 @@ func TestBuild(t *testing.T) {
 		return path
 	}
 	write("pom.xml", "<project/>")
-	o := options{project: dir, java: "java17", maven: write("broken", "#!/bin/sh\necho no route to the repository\nexit 1\n")}
+	o := options{method: method{heap: 64}, project: dir, java: "java17", maven: write("broken", "#!/bin/sh\necho no route to the repository\nexit 1\n")}
 	if _, err := build(t.Context(), o); err == nil || !strings.Contains(err.Error(), "no route to the repository") {
 		t.Fatalf("error %v", err)
 	}
@@ -192,7 +208,7 @@ func TestBuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	sep := string(os.PathListSeparator)
-	want := "java17 -Xmx1g -Xint -cp " + dir + "/target/classes" + sep + "a.jar:b.jar ballast.bench.PulsarBench x 1"
+	want := "java17 -Xms64m -Xmx1g -Xint -cp " + dir + "/target/classes" + sep + "a.jar:b.jar ballast.bench.PulsarBench x 1"
 	if got := strings.Join(jvm.start(t.Context(), "x", "1").Args, " "); got != want {
 		t.Errorf("starts %s, want %s", got, want)
 	}
