@@ -53,28 +53,34 @@ func TestClusterComesUp(t *testing.T) {
 
 // A namespace's bundles are where they were placed, and the harness's topics are in the bundles that it thinks they are in.
 func TestBundlesArePlaced(t *testing.T) {
-	c := shared(t)
-	ns := c.CreateNamespace(t, 8)
-	layout := traffic.MustLayout(t, traffic.Shape{Bundles: c.Bundles(t, ns)})
-	for _, topic := range layout {
-		var bundle string
-		if err := c.Get(t.Context(), "/lookup/v2/topic/persistent/"+topic.Name[len("persistent://"):]+"/bundle", &bundle); err != nil {
-			t.Fatal(err)
-		}
-		if want := topic.Bundle[len(ns)+1:]; bundle != want {
-			t.Errorf("%s is in the bundle %s, not %s", topic.Name, bundle, want)
-		}
-	}
-	brokers := c.Brokers()
-	for _, to := range [][]*harness.Broker{brokers[:1], brokers} {
-		c.Place(t, ns, to...)
-		want := map[string]string{}
-		for i, bundle := range c.Bundles(t, ns) {
-			want[bundle] = to[i%len(to)].ID
-		}
-		if diff := cmp.Diff(want, c.Owners(t, ns)); diff != "" {
-			t.Errorf("owners (-want +got):\n%s", diff)
-		}
+	for _, manager := range []harness.Manager{harness.Modular, harness.Extensible} {
+		t.Run(manager.String(), func(t *testing.T) {
+			if manager != harness.Extensible && !harness.Full() {
+				t.Skip("a cluster of its own: only at full length (make verify)")
+			}
+			c := pool.Get(t, harness.Options{Manager: manager})
+			ns := c.CreateNamespace(t, 8)
+			for _, topic := range traffic.MustLayout(t, traffic.Shape{Bundles: c.Bundles(t, ns)}) {
+				var bundle string
+				if err := c.Get(t.Context(), "/lookup/v2/topic/persistent/"+topic.Name[len("persistent://"):]+"/bundle", &bundle); err != nil {
+					t.Fatal(err)
+				}
+				if want := topic.Bundle[len(ns)+1:]; bundle != want {
+					t.Errorf("%s is in the bundle %s, not %s", topic.Name, bundle, want)
+				}
+			}
+			brokers := c.Brokers()
+			for _, to := range [][]*harness.Broker{brokers[:1], brokers} {
+				c.Place(t, ns, to...)
+				want := map[string]string{}
+				for i, bundle := range c.Bundles(t, ns) {
+					want[bundle] = to[i%len(to)].ID
+				}
+				if diff := cmp.Diff(want, c.Owners(t, ns)); diff != "" {
+					t.Errorf("owners (-want +got):\n%s", diff)
+				}
+			}
+		})
 	}
 }
 

@@ -24,8 +24,8 @@ mkdir -p "$cache"
 exec 9>"$cache/image.lock"
 flock 9 # two runs of the tests build one after the other
 inputs=$(cd "$here" && find . -type f | LC_ALL=C sort | xargs sha256sum | cat - <(echo "$version") | sha256sum | cut -c1-16)
-former=$(docker image inspect -f '{{.Id}} {{index .Config.Labels "ballast.inputs"}}' "$tag" 2>/dev/null || true)
-if [ -z "$force" ] && [ "${former#* }" = "$inputs" ]; then exit 0; fi
+former=$(docker image inspect -f '{{index .Config.Labels "ballast.inputs"}}' "$tag" 2>/dev/null || true)
+if [ -z "$force" ] && [ "$former" = "$inputs" ]; then exit 0; fi
 
 work=$(mktemp -d "$cache/image.XXXXXX")
 trap 'rm -rf "$work"' EXIT
@@ -92,7 +92,7 @@ say "$(find "$pulsar/lib" -name '*.jar' | wc -l) jars: $(du -sm "$pulsar/lib" | 
 cp "$here/Dockerfile" "$work/context/"
 export DOCKER_BUILDKIT=0
 logged docker build --no-cache --network none --force-rm --label "ballast.inputs=$inputs" --label "ballast.pulsar=$version" -t "$tag" "$work/context"
-[ -z "$former" ] || docker rmi "${former%% *}" >/dev/null 2>&1 || true
+docker image prune -f --filter label=ballast.pulsar >/dev/null # the image that this one replaces
 docker run --rm --network none "$tag" test -s cds/classes.jsa ||
   { tail -n 30 "$work/log" >&2; say "warning: no archive of classes could be made, so brokers start slowly"; }
 say "$tag: $(($(docker image inspect -f '{{.Size}}' "$tag") / 1048576)) MiB"
