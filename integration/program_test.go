@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -75,6 +76,7 @@ func start(t *testing.T, c *harness.Cluster, args ...string) *program {
 	}
 	args = append(args, "--admin-service-url", c.AdminURL(), "--service-url", c.ServiceURL())
 	p := &program{cmd: exec.Command(path, args...), done: make(chan struct{})}
+	p.cmd.Env = slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "BALLAST_") }) // the tests' own
 	p.cmd.Stdout, p.cmd.Stderr = output{p, &p.stdout}, output{p, &p.stderr}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -140,10 +142,10 @@ func (p *program) says(t *testing.T, text string, limit time.Duration) {
 		}
 		select {
 		case <-p.done:
-			return fmt.Errorf("it has ended: %v; %s", p.err, tail(stderr))
+			t.Fatalf("the program has ended without saying %s: %v; %s", text, p.err, tail(stderr))
 		default:
-			return fmt.Errorf("it said: %s", tail(stderr))
 		}
+		return fmt.Errorf("it said: %s", tail(stderr))
 	})
 }
 
