@@ -240,7 +240,7 @@ func TestWrongAddressOfACluster(t *testing.T) {
 			defer cancel()
 			cmd := exec.CommandContext(ctx, path, "plan", "--admin-service-url", wrong.admin, "--service-url", wrong.service)
 			var stdout, stderr bytes.Buffer
-			cmd.Stdout, cmd.Stderr = &stdout, &stderr
+			cmd.Stdout, cmd.Stderr, cmd.Env = &stdout, &stderr, environment()
 			begun := time.Now()
 			err := cmd.Run()
 			exit := (*exec.ExitError)(nil)

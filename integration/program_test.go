@@ -67,6 +67,11 @@ func (p *program) text() (stdout, stderr string) {
 	return p.stdout.String(), p.stderr.String()
 }
 
+// environment is this process's without the tests' own variables, which are no settings.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "BALLAST_") })
+}
+
 // start starts ballast with arguments against a cluster. It is killed when the test ends, if it still runs.
 func start(t *testing.T, c *harness.Cluster, args ...string) *program {
 	t.Helper()
@@ -76,7 +81,7 @@ func start(t *testing.T, c *harness.Cluster, args ...string) *program {
 	}
 	args = append(args, "--admin-service-url", c.AdminURL(), "--service-url", c.ServiceURL())
 	p := &program{cmd: exec.Command(path, args...), done: make(chan struct{})}
-	p.cmd.Env = slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "BALLAST_") }) // the tests' own
+	p.cmd.Env = environment()
 	p.cmd.Stdout, p.cmd.Stderr = output{p, &p.stdout}, output{p, &p.stderr}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
