@@ -340,7 +340,11 @@ func TestBrokerRestart(t *testing.T) {
 	}
 	close(stop)
 	all := <-done
-	got = append(got, receive(t, kept, len(all)-len(got))...)
+	for got[len(got)-1].Key != all[len(all)-1].Key {
+		got = append(got, receive(t, kept, 1)...)
+	}
+	// A producer that lost its broker sends again what was stored and not yet acknowledged: the topic has that event twice.
+	got = slices.CompactFunc(got, func(a, b topics.Message) bool { return a.Key == b.Key })
 	check(t, got, all)
 	t.Logf("persistent: %+v", kept.Status())
 	t.Logf("non-persistent: %+v", heard.Status())
