@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/ballast-lb/ballast/topics"
 )
+
+// compacted are the topics whose keys are all that matters. Brokers delete the history of what they compacted.
+var compacted = map[string]bool{topics.Decisions: true, topics.Takeover: true}
 
 // received is a message, or why there are no more.
 type received struct {
@@ -30,8 +32,7 @@ func merge(ctx context.Context, log topics.Log, names []string, from topics.Posi
 		wg.Wait()
 	}
 	for _, name := range names {
-		sub, err := log.Subscribe(ctx, name, topics.SubscribeOptions{From: from, Existing: true,
-			Compacted: from == topics.Earliest && strings.HasPrefix(name, "persistent://")}) // brokers delete what was compacted
+		sub, err := log.Subscribe(ctx, name, topics.SubscribeOptions{From: from, Existing: true, Compacted: from == topics.Earliest && compacted[name]})
 		if err != nil {
 			stop()
 			return nil, nil, fmt.Errorf("subscribe to %s: %w", name, err)
