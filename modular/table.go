@@ -3,9 +3,9 @@ package modular
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
+
+	"github.com/ballast-lb/ballast/internal/jsonfloat"
 )
 
 // Table keeps a value per broker id or bundle name, in the order in which they were added. Looked up with the place that a
@@ -112,38 +112,4 @@ func (t *Table[V]) UnmarshalJSON(b []byte) error {
 }
 
 // Double is a float64 whose JSON form keeps NaN and the infinities, as the strings that Pulsar uses.
-type Double float64
-
-// MarshalJSON writes a number, "NaN", "Infinity" or "-Infinity".
-func (d Double) MarshalJSON() ([]byte, error) {
-	x := float64(d)
-	switch {
-	case math.IsNaN(x):
-		return []byte(`"NaN"`), nil
-	case math.IsInf(x, 1):
-		return []byte(`"Infinity"`), nil
-	case math.IsInf(x, -1):
-		return []byte(`"-Infinity"`), nil
-	}
-	return strconv.AppendFloat(nil, x, 'g', -1, 64), nil
-}
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (d *Double) UnmarshalJSON(b []byte) error {
-	switch string(b) {
-	case "null":
-	case `"NaN"`:
-		*d = Double(math.NaN())
-	case `"Infinity"`:
-		*d = Double(math.Inf(1))
-	case `"-Infinity"`:
-		*d = Double(math.Inf(-1))
-	default:
-		x, err := strconv.ParseFloat(string(b), 64)
-		if err != nil {
-			return fmt.Errorf("modular: %s is not a number, \"NaN\", \"Infinity\" or \"-Infinity\"", b)
-		}
-		*d = Double(x)
-	}
-	return nil
-}
+type Double = jsonfloat.Float

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ballast-lb/ballast/internal/jsonfloat"
 	"github.com/ballast-lb/ballast/policy"
 )
 
@@ -101,16 +102,9 @@ type numberJSON struct {
 
 // MarshalJSON writes {"name": ..., "value": number | string}; non-finite numbers become "NaN", "Infinity", "-Infinity".
 func (n Number) MarshalJSON() ([]byte, error) {
-	out := numberJSON{Name: n.Name, Value: n.Value}
-	switch {
-	case n.Text != "":
+	out := numberJSON{Name: n.Name, Value: jsonfloat.Float(n.Value)}
+	if n.Text != "" {
 		out.Value = n.Text
-	case math.IsNaN(n.Value):
-		out.Value = "NaN"
-	case math.IsInf(n.Value, 1):
-		out.Value = "Infinity"
-	case math.IsInf(n.Value, -1):
-		out.Value = "-Infinity"
 	}
 	return json.Marshal(out)
 }
