@@ -23,6 +23,13 @@ const (
 	Decisions = "persistent://pulsar/system/ballast-decisions" // what was planned, done and what came of it
 	Takeover  = "persistent://pulsar/system/ballast-takeover"  // compacted: the settings found before a take-over
 	Leader    = "persistent://pulsar/system/ballast-leader"    // the exclusive producer on it is the lock
+	Reporter  = "persistent://pulsar/system/ballast-reporter"  // the exclusive producer on it is the reporter's lock
+	Commands  = "persistent://pulsar/system/ballast-commands"  // what operators ask of the leader
+
+	LocalBrokerData = "non-persistent://pulsar/system/ballast-local-broker-data" // whole load reports of Modular and Simple brokers, by broker id
+	BundleStats     = "non-persistent://pulsar/system/ballast-bundle-stats"      // every bundle that a broker serves, by broker id
+	BundleData      = "persistent://pulsar/system/ballast-bundle-data"           // compacted: the history of each bundle, by bundle
+	BrokerAverages  = "persistent://pulsar/system/ballast-broker-averages"       // compacted: time averages of each broker, by broker id
 )
 
 // MessageID places a message in a persistent topic. It is the zero value for non-persistent topics. Batch is -1 outside batches.
