@@ -40,7 +40,7 @@ type Options struct {
 	Mode     Mode
 	Manager  plan.Manager
 	Viewer   Viewer
-	Executor *Executor // govern only
+	Executor Actor     // govern only
 	Lock     *Lock     // govern only
 	Observer *Observer // observe only
 	Journal  Journal   // nil = records are dropped (advise and observe)
@@ -177,6 +177,9 @@ func (c *Controller) finish(ctx context.Context, cy *Cycle) error {
 
 // act carries out what the guard let through. The lock is confirmed before every action: who has lost it stops at once.
 func (c *Controller) act(ctx context.Context, cy *Cycle) error {
+	if together, ok := c.o.Executor.(Together); ok {
+		return c.actTogether(ctx, cy, cy.Verdict.Run, together)
+	}
 	for i, d := range cy.Verdict.Run {
 		if age := c.o.Clock.Now().Sub(time.UnixMilli(cy.At)); c.o.PlanLife > 0 && age > c.o.PlanLife {
 			// Requests that hang must not let a cycle act on a picture from long ago.
@@ -218,7 +221,7 @@ func (c *Controller) learn(d plan.Decision, out Outcome) {
 	if moved {
 		c.state = c.o.Manager.Record(c.state, d, now)
 	}
-	if out.Result != Skipped {
+	if out.Result != Skipped && out.Result != Lost { // who lost a race may try again at once
 		c.guard = guard.Record(c.guard, d, moved, now, c.o.Limits)
 	}
 	c.o.Logger.Info("moved", "bundle", d.Bundle, "from", d.Source, "to", d.Destination, "result", out.Result, "owner", out.Owner, "millis", out.Millis, "why", out.Why)
