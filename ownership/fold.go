@@ -4,7 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"math"
-	"strings"
+
+	"github.com/tidwall/btree"
 
 	"github.com/ballast-lb/ballast/event"
 )
@@ -126,11 +127,8 @@ type Fold struct {
 func NewFold() *Fold {
 	return &Fold{
 		state: Snapshot{
-			records:    sorted[string, *Record]{compare: strings.Compare},
-			inFlight:   sorted[string, *Record]{compare: strings.Compare},
-			owned:      sorted[owned, struct{}]{compare: owned.compare},
-			owners:     sorted[string, int]{compare: strings.Compare},
-			unreadable: sorted[string, string]{compare: strings.Compare},
+			records: new(btree.Map[string, *Record]), inFlight: new(btree.Map[string, *Record]), owned: new(btree.Map[string, string]),
+			owners: new(btree.Map[string, int]), unreadable: new(btree.Map[string, string]),
 		},
 		rules: make(map[Rule]int64),
 	}
@@ -139,16 +137,16 @@ func NewFold() *Fold {
 // Apply applies the next message of the topic and says what came of it. Whether it is accepted follows the rules by which every
 // broker's view of the system topic decides.
 func (f *Fold) Apply(m Message) Outcome {
-	before, _ := f.state.records.get(m.Bundle)
+	before, _ := f.state.records.Get(m.Bundle)
 	o := Outcome{Bundle: m.Bundle, Verdict: decide(before, m), Before: before, After: before}
 	f.rules[o.Rule]++
 	f.state.Applied++
 	f.state.Last = m.ID
 	switch {
 	case o.Rule == Unreadable:
-		f.state.unreadable.put(m.Bundle, m.Data.Validate().Error())
+		f.state.unreadable.Set(m.Bundle, m.Data.Validate().Error())
 	case !o.Keep:
-		f.state.unreadable.remove(m.Bundle)
+		f.state.unreadable.Delete(m.Bundle)
 		o.After = next(before, m)
 		f.replace(m.Bundle, before, o.After)
 	}
@@ -158,11 +156,11 @@ func (f *Fold) Apply(m Message) Outcome {
 // Skip notes a message that could not be decoded: brokers cannot read it either and keep what they have. Until a record of
 // the bundle is accepted, snapshots say that it is unreadable.
 func (f *Fold) Skip(m Message, why error) Outcome {
-	before, _ := f.state.records.get(m.Bundle)
+	before, _ := f.state.records.Get(m.Bundle)
 	f.rules[Unreadable]++
 	f.state.Applied++
 	f.state.Last = m.ID
-	f.state.unreadable.put(m.Bundle, why.Error())
+	f.state.unreadable.Set(m.Bundle, why.Error())
 	return Outcome{Bundle: m.Bundle, Verdict: Verdict{Keep: true, Rule: Unreadable}, Before: before, After: before}
 }
 
@@ -208,14 +206,14 @@ func next(before *Record, m Message) *Record {
 func (f *Fold) replace(bundle string, before, after *Record) {
 	s := &f.state
 	if after == nil {
-		s.records.remove(bundle)
+		s.records.Delete(bundle)
 	} else {
-		s.records.put(bundle, after)
+		s.records.Set(bundle, after)
 	}
 	if InFlight(after.State()) {
-		s.inFlight.put(bundle, after)
+		s.inFlight.Set(bundle, after)
 	} else if InFlight(before.State()) {
-		s.inFlight.remove(bundle)
+		s.inFlight.Delete(bundle)
 	}
 	if was, is := before.Owner(), after.Owner(); was != is {
 		s.own(bundle, was, -1)
@@ -229,15 +227,15 @@ func (s *Snapshot) own(bundle, broker string, by int) {
 		return
 	}
 	if by > 0 {
-		s.owned.put(owned{broker, bundle}, struct{}{})
+		s.owned.Set(ownedKey(broker, bundle), bundle)
 	} else {
-		s.owned.remove(owned{broker, bundle})
+		s.owned.Delete(ownedKey(broker, bundle))
 	}
-	count, _ := s.owners.get(broker)
+	count, _ := s.owners.Get(broker)
 	if count += by; count == 0 {
-		s.owners.remove(broker)
+		s.owners.Delete(broker)
 	} else {
-		s.owners.put(broker, count)
+		s.owners.Set(broker, count)
 	}
 }
 
@@ -251,7 +249,7 @@ func (f *Fold) Get(bundle string) (*Record, bool) { return f.state.Get(bundle) }
 func (f *Fold) Snapshot() *Snapshot {
 	s := &f.state
 	return &Snapshot{
-		records: s.records.copy(), inFlight: s.inFlight.copy(), owned: s.owned.copy(), owners: s.owners.copy(),
-		unreadable: s.unreadable.copy(), Applied: s.Applied, Last: s.Last,
+		records: s.records.Copy(), inFlight: s.inFlight.Copy(), owned: s.owned.Copy(), owners: s.owners.Copy(),
+		unreadable: s.unreadable.Copy(), Applied: s.Applied, Last: s.Last,
 	}
 }

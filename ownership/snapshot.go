@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidwall/btree"
+
 	"github.com/ballast-lb/ballast/event"
 )
 
@@ -19,76 +21,66 @@ type Snapshot struct {
 	Applied int64 // messages that were applied until then, ignored ones included
 	Last    ID    // id of the last of them
 
-	records    sorted[string, *Record]
-	inFlight   sorted[string, *Record]
-	owned      sorted[owned, struct{}]
-	owners     sorted[string, int]
-	unreadable sorted[string, string]
+	records    *btree.Map[string, *Record]
+	inFlight   *btree.Map[string, *Record]
+	owned      *btree.Map[string, string] // owned key to bundle
+	owners     *btree.Map[string, int]
+	unreadable *btree.Map[string, string]
 }
 
-// owned is a bundle among those of its owner.
-type owned struct{ broker, bundle string }
-
-func (a owned) compare(b owned) int {
-	if c := strings.Compare(a.broker, b.broker); c != 0 {
-		return c
-	}
-	return strings.Compare(a.bundle, b.bundle)
-}
+// ownedKey is the key of a bundle among those of its owner; no broker id has a zero byte.
+func ownedKey(broker, bundle string) string { return broker + "\x00" + bundle }
 
 // Len is the number of bundles that have a record.
-func (s *Snapshot) Len() int { return s.records.size }
+func (s *Snapshot) Len() int { return s.records.Len() }
 
 // Get returns the record of a bundle. It is shared and must not be changed.
-func (s *Snapshot) Get(bundle string) (*Record, bool) { return s.records.get(bundle) }
+func (s *Snapshot) Get(bundle string) (*Record, bool) { return s.records.Get(bundle) }
 
 // All are all bundles with their records.
-func (s *Snapshot) All() iter.Seq2[string, *Record] { return s.records.all() }
+func (s *Snapshot) All() iter.Seq2[string, *Record] { return s.records.Scan }
 
 // Namespace are the bundles of one namespace with their records.
 func (s *Snapshot) Namespace(namespace string) iter.Seq2[string, *Record] {
 	prefix := namespace + "/"
 	return func(yield func(string, *Record) bool) {
-		for bundle, record := range s.records.from(prefix) {
-			if !strings.HasPrefix(bundle, prefix) || !yield(bundle, record) {
-				return
-			}
-		}
+		s.records.Ascend(prefix, func(bundle string, record *Record) bool {
+			return strings.HasPrefix(bundle, prefix) && yield(bundle, record)
+		})
 	}
 }
 
 // InFlight are the bundles that are Assigning, Releasing or Splitting, with their records.
-func (s *Snapshot) InFlight() iter.Seq2[string, *Record] { return s.inFlight.all() }
+func (s *Snapshot) InFlight() iter.Seq2[string, *Record] { return s.inFlight.Scan }
 
 // InFlightCount is how many bundles are on their way.
-func (s *Snapshot) InFlightCount() int { return s.inFlight.size }
+func (s *Snapshot) InFlightCount() int { return s.inFlight.Len() }
 
 // Owned are the bundles that a broker serves: those that it owns, and those that it is splitting.
 func (s *Snapshot) Owned(broker string) iter.Seq[string] {
+	prefix := ownedKey(broker, "")
 	return func(yield func(string) bool) {
-		for key := range s.owned.from(owned{broker, ""}) {
-			if key.broker != broker || !yield(key.bundle) {
-				return
-			}
-		}
+		s.owned.Ascend(prefix, func(key, bundle string) bool {
+			return strings.HasPrefix(key, prefix) && yield(bundle)
+		})
 	}
 }
 
 // OwnedCount is how many bundles a broker serves.
 func (s *Snapshot) OwnedCount(broker string) int {
-	count, _ := s.owners.get(broker)
+	count, _ := s.owners.Get(broker)
 	return count
 }
 
 // Owners are the brokers that serve bundles, with how many.
-func (s *Snapshot) Owners() iter.Seq2[string, int] { return s.owners.all() }
+func (s *Snapshot) Owners() iter.Seq2[string, int] { return s.owners.Scan }
 
 // Unreadable are the bundles whose newest message could not be read, and why. Nothing may be decided about them.
-func (s *Snapshot) Unreadable() iter.Seq2[string, string] { return s.unreadable.all() }
+func (s *Snapshot) Unreadable() iter.Seq2[string, string] { return s.unreadable.Scan }
 
 // IsUnreadable says why the newest message of a bundle could not be read; false if it could.
 func (s *Snapshot) IsUnreadable(bundle string) (why string, yes bool) {
-	return s.unreadable.get(bundle)
+	return s.unreadable.Get(bundle)
 }
 
 // Answer is what is known of a bundle.
@@ -102,7 +94,7 @@ type Answer struct {
 // Lookup answers as a broker does that has no part in the matter: with Assigned, or with ErrDeleted when the bundle was split.
 // Pulsar: ServiceUnitStateChannel.getOwnerAsync.
 func (s *Snapshot) Lookup(bundle string) (Answer, error) {
-	record, _ := s.records.get(bundle)
+	record, _ := s.records.Get(bundle)
 	state := record.State()
 	answer := Answer{State: state, Owner: record.Owner(), Assigned: record.Assigned(), InFlight: InFlight(state)}
 	if state == event.Deleted {
@@ -121,7 +113,7 @@ type Child struct {
 // Children are the bundles that a bundle is being split into, as its record names them, or that it was split into: the bundles in its
 // range, in the order of their names. A bundle that is neither Splitting nor Deleted has none.
 func (s *Snapshot) Children(bundle string) []Child {
-	record, _ := s.records.get(bundle)
+	record, _ := s.records.Get(bundle)
 	switch record.State() {
 	case event.Splitting:
 		return s.named(bundle, record)
@@ -139,7 +131,7 @@ func (s *Snapshot) named(bundle string, record *Record) []Child {
 		if !strings.Contains(name, "/") {
 			name = event.NamespaceOf(bundle) + "/" + name
 		}
-		child, _ := s.records.get(name)
+		child, _ := s.records.Get(name)
 		children = append(children, Child{name, d.Broker, child})
 	}
 	slices.SortFunc(children, func(a, b Child) int { return strings.Compare(a.Bundle, b.Bundle) })

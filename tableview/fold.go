@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/tidwall/btree"
+
 	"github.com/ballast-lb/ballast/topics"
 )
 
@@ -15,7 +17,7 @@ type fold[T any] struct {
 	keep     func(key string, old, new *Entry[T]) bool
 	ttl      time.Duration
 
-	tree  tree[T]
+	tree  *btree.Map[string, *Entry[T]]
 	stats Stats
 	seen  int64 // messages of the present subscription
 	last  topics.MessageID
@@ -26,7 +28,7 @@ type fold[T any] struct {
 }
 
 func newFold[T any](o Options[T]) *fold[T] {
-	f := &fold[T]{decode: o.Decode, checkKey: o.CheckKey, keep: o.Keep, ttl: o.TTL}
+	f := &fold[T]{decode: o.Decode, checkKey: o.CheckKey, keep: o.Keep, ttl: o.TTL, tree: new(btree.Map[string, *Entry[T]])}
 	if f.ttl > 0 {
 		f.ages, f.age = list.New(), map[string]*list.Element{}
 	}
@@ -40,7 +42,8 @@ func (f *fold[T]) apply(m topics.Message) Change[T] {
 	f.seen++
 	f.last = m.ID
 	f.stats.Applied++
-	c := Change[T]{Key: m.Key, Old: f.tree.root.get(m.Key)}
+	old, _ := f.tree.Get(m.Key)
+	c := Change[T]{Key: m.Key, Old: old}
 	if err := f.validKey(m.Key); err != nil {
 		return f.garbage(c, m, err)
 	}
@@ -63,7 +66,7 @@ func (f *fold[T]) apply(m topics.Message) Change[T] {
 		}
 	default:
 		f.stats.Put++
-		f.tree.put(c.New)
+		f.tree.Set(m.Key, c.New)
 		f.touch(m.Key)
 	}
 	return c
@@ -98,7 +101,7 @@ func (f *fold[T]) touch(key string) {
 }
 
 func (f *fold[T]) remove(key string) {
-	f.tree.remove(key)
+	f.tree.Delete(key)
 	if e := f.age[key]; e != nil {
 		f.ages.Remove(e)
 		delete(f.age, key)
@@ -112,7 +115,7 @@ func (f *fold[T]) expire(now time.Time) []Change[T] {
 	}
 	var changes []Change[T]
 	for e := f.ages.Front(); e != nil; e = f.ages.Front() {
-		entry := f.tree.root.get(e.Value.(string))
+		entry, _ := f.tree.Get(e.Value.(string))
 		if entry.Age(now) < f.ttl {
 			break
 		}
@@ -124,17 +127,17 @@ func (f *fold[T]) expire(now time.Time) []Change[T] {
 }
 
 // differences are the changes that lead from one state to another, in the order of the keys.
-func differences[T any](from, to *node[T]) []Change[T] {
+func differences[T any](from, to *btree.Map[string, *Entry[T]]) []Change[T] {
 	var changes []Change[T]
-	from.walk(func(old *Entry[T]) bool {
-		if to.get(old.Key) == nil {
-			changes = append(changes, Change[T]{Kind: Removed, Key: old.Key, Old: old})
+	from.Scan(func(key string, old *Entry[T]) bool {
+		if _, still := to.Get(key); !still {
+			changes = append(changes, Change[T]{Kind: Removed, Key: key, Old: old})
 		}
 		return true
 	})
-	to.walk(func(e *Entry[T]) bool {
-		if old := from.get(e.Key); old == nil || old.ID != e.ID {
-			changes = append(changes, Change[T]{Kind: Put, Key: e.Key, Old: old, New: e})
+	to.Scan(func(key string, e *Entry[T]) bool {
+		if old, before := from.Get(key); !before || old.ID != e.ID {
+			changes = append(changes, Change[T]{Kind: Put, Key: key, Old: old, New: e})
 		}
 		return true
 	})

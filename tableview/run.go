@@ -176,6 +176,6 @@ func (v *View[T]) swap() {
 	}
 	next.stats = v.fold.stats
 	next.stats.Resyncs++
-	v.notify(differences(v.fold.tree.root, next.tree.root)...)
+	v.notify(differences(v.fold.tree, next.tree)...)
 	v.fold, v.sound = next, true
 }

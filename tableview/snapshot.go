@@ -5,6 +5,8 @@ import (
 	"iter"
 	"time"
 
+	"github.com/tidwall/btree"
+
 	"github.com/ballast-lb/ballast/topics"
 )
 
@@ -52,16 +54,22 @@ type Snapshot[T any] struct {
 	// Sound: no message is known or suspected to be missing from the fold.
 	Sound bool
 
-	root *node[T]
-	n    int
+	tree *btree.Map[string, *Entry[T]] // nil in the zero value: empty
 }
 
 // Len is the number of keys.
-func (s Snapshot[T]) Len() int { return s.n }
+func (s Snapshot[T]) Len() int { return s.entries().Len() }
+
+func (s Snapshot[T]) entries() *btree.Map[string, *Entry[T]] {
+	if s.tree == nil {
+		return new(btree.Map[string, *Entry[T]])
+	}
+	return s.tree
+}
 
 // Get is the entry of a key.
 func (s Snapshot[T]) Get(key string) (Entry[T], bool) {
-	if e := s.root.get(key); e != nil {
+	if e, ok := s.entries().Get(key); ok {
 		return *e, true
 	}
 	return Entry[T]{}, false
@@ -70,24 +78,20 @@ func (s Snapshot[T]) Get(key string) (Entry[T], bool) {
 // All are the entries in the order of their keys.
 func (s Snapshot[T]) All() iter.Seq[Entry[T]] {
 	return func(yield func(Entry[T]) bool) {
-		s.root.walk(func(e *Entry[T]) bool { return yield(*e) })
+		s.entries().Scan(func(_ string, e *Entry[T]) bool { return yield(*e) })
 	}
 }
 
 // Keys are the keys in order.
 func (s Snapshot[T]) Keys() []string {
-	keys := make([]string, 0, s.n)
-	for e := range s.All() {
-		keys = append(keys, e.Key)
-	}
-	return keys
+	return s.entries().Keys()
 }
 
 // Missing are those of the expected keys that have no value, in the order given.
 func (s Snapshot[T]) Missing(expected []string) []string {
 	var missing []string
 	for _, key := range expected {
-		if s.root.get(key) == nil {
+		if _, ok := s.entries().Get(key); !ok {
 			missing = append(missing, key)
 		}
 	}

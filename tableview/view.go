@@ -110,7 +110,7 @@ func (v *View[T]) Snapshot() Snapshot[T] {
 
 // snapshot is called with the lock held.
 func (v *View[T]) snapshot() Snapshot[T] {
-	s := Snapshot[T]{At: v.now(), Stats: v.fold.stats, Sound: v.sound, root: v.fold.tree.freeze(), n: v.fold.tree.n}
+	s := Snapshot[T]{At: v.now(), Stats: v.fold.stats, Sound: v.sound, tree: v.fold.tree.Copy()}
 	if v.source != nil {
 		s.Source = v.source.Status()
 		// A message that was received but not yet applied is not in here.

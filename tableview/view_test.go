@@ -292,7 +292,6 @@ func TestAgainstModel(t *testing.T) {
 					model[key] = value{n, c.now}
 				}
 			}
-			checkTree(t, v.fold.tree.root)
 		}
 		snapshots = append(snapshots, kept{v.Snapshot(), said()})
 		for i, k := range snapshots {
@@ -313,18 +312,6 @@ func TestAgainstModel(t *testing.T) {
 			t.Fatalf("stats do not add up: %+v", st)
 		}
 	})
-}
-
-// checkTree checks the AVL property and the heights.
-func checkTree(t *rapid.T, n *node[int]) int8 {
-	if n == nil {
-		return 0
-	}
-	l, r := checkTree(t, n.left), checkTree(t, n.right)
-	if d := l - r; d < -1 || d > 1 || n.height != 1+max(l, r) {
-		t.Fatalf("node %s: heights %d and %d, says %d", n.entry.Key, l, r, n.height)
-	}
-	return n.height
 }
 
 // TestConcurrent runs everything at once, for the race detector; snapshots must be consistent: every key has the value that

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The checks of the source: gofmt, go vet, staticcheck (pinned in go.mod), with and without the integration tests, and the
+# The checks of the source: gofmt, a tidy go.mod, go vet, staticcheck (pinned in go.mod), with and without the integration tests, and the
 # syntax of the scripts. They are counted like tests when an events file is named.
 #
 #   lint.sh [EVENTS]
@@ -21,6 +21,7 @@ unformatted() { local files; files=$(sources '*.go' | xargs -r gofmt -l) && [ -z
 scripts() { local file; for file in .ci/run $(sources '*.sh'); do bash -n "$file" || return 1; done; }
 
 check gofmt unformatted
+check mod go mod tidy -diff
 check vet go vet -tags integration ./...
 check staticcheck go tool staticcheck -tags integration ./...
 check scripts scripts
