@@ -38,8 +38,11 @@ type planJSON struct {
 	LoadStd jsonfloat.Float `json:"loadStd"`
 }
 
-// MarshalJSON writes the plan; the standard deviation of loads can be no number.
+// MarshalJSON writes the plan; the standard deviation of loads can be no number, and a plan without decisions has an empty list.
 func (p Plan) MarshalJSON() ([]byte, error) {
+	if p.Decisions == nil {
+		p.Decisions = []Decision{}
+	}
 	return json.Marshal(planJSON{plainPlan(p), jsonfloat.Float(p.LoadAvg), jsonfloat.Float(p.LoadStd)})
 }
 

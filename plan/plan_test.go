@@ -38,6 +38,13 @@ func TestPlanSurvivesJSON(t *testing.T) {
 	}
 }
 
+func TestPlanWithoutDecisionsHasAnEmptyList(t *testing.T) {
+	b, err := json.Marshal(Plan{})
+	if err != nil || !strings.Contains(string(b), `"decisions":[]`) {
+		t.Errorf("%s, %v", b, err)
+	}
+}
+
 func TestDecisionRefusesOtherTypes(t *testing.T) {
 	for _, text := range []string{`{"throughput":"many"}`, `{"throughput":{}}`, `{"bundle":7}`, `[]`} {
 		if err := json.Unmarshal([]byte(text), new(Decision)); err == nil {
