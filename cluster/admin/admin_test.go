@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/ballast-lb/ballast/access"
 	"github.com/ballast-lb/ballast/cluster/admin"
 	"github.com/ballast-lb/ballast/control"
 )
@@ -119,7 +120,7 @@ func TestRedirects(t *testing.T) {
 	const split = "PUT /admin/v2/namespaces/t/ns/0x00000000_0xffffffff/split"
 	owner := newFake(t).on(unload, text(204, "")).on(split, text(204, ""))
 	first := newFake(t).on(unload, redirect(owner.URL)).on(split, redirect(owner.URL)).on("GET /admin/v2/brokers", redirect(owner.URL))
-	client := newClient(t, admin.Options{Auth: admin.Auth{Token: "secret"}}, first.URL)
+	client := newClient(t, admin.Options{Auth: access.Auth{Token: "secret"}}, first.URL)
 	if err := client.Unload(t.Context(), "t/ns/0x00000000_0xffffffff", "b2:8080"); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +151,7 @@ func TestRedirectsThatAreRefused(t *testing.T) {
 	plain := newFake(t).on(unload, text(204, ""))
 	secure := httptest.NewTLSServer(redirect(plain.URL))
 	t.Cleanup(secure.Close)
-	client := newClient(t, admin.Options{TLS: admin.TLS{AllowInsecure: true}, Auth: admin.Auth{Token: "secret"}}, secure.URL)
+	client := newClient(t, admin.Options{TLS: access.TLS{AllowInsecure: true}, Auth: access.Auth{Token: "secret"}}, secure.URL)
 	checkError(t, client.Unload(t.Context(), "t/ns/0x00000000_0xffffffff", ""), admin.Redirects, true, true)
 	if n := len(plain.requests()); n > 0 {
 		t.Error("a token was sent on from https to http")
@@ -205,15 +206,15 @@ func TestAuthentication(t *testing.T) {
 	}
 	write("from-file-1")
 	for _, c := range []struct {
-		auth admin.Auth
+		auth access.Auth
 		want string
 		name string
 	}{
-		{admin.Auth{}, "", "none"},
-		{admin.Auth{Token: "t0ken"}, "Bearer t0ken", "Token"},
-		{admin.Auth{TokenFile: file}, "Bearer from-file-1", "TokenFile"},
-		{admin.Auth{BasicUser: "u", BasicPassword: "p4ss"}, "Basic dTpwNHNz", "BasicUser"},
-		{admin.Auth{Plugin: "org.apache.pulsar.client.impl.auth.AuthenticationToken", Params: `{"token":"p1ugin"}`}, "Bearer p1ugin", "Plugin"},
+		{access.Auth{}, "", "none"},
+		{access.Auth{Token: "t0ken"}, "Bearer t0ken", "Token"},
+		{access.Auth{TokenFile: file}, "Bearer from-file-1", "TokenFile"},
+		{access.Auth{BasicUser: "u", BasicPassword: "p4ss"}, "Basic dTpwNHNz", "BasicUser"},
+		{access.Auth{Plugin: "org.apache.pulsar.client.impl.auth.AuthenticationToken", Params: `{"token":"p1ugin"}`}, "Bearer p1ugin", "Plugin"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got atomic.Value
@@ -267,15 +268,15 @@ func TestOptionsAreChecked(t *testing.T) {
 		`"...@b:8080": want http`:         {URLs: []string{"http://me:hunter2@b:8080"}},
 		"Retries is -2":                   {URLs: ok, Retries: -2},
 		"ReadTimeout is -1s":              {URLs: ok, ReadTimeout: -time.Second},
-		"TLS.TrustCertsFile":              {URLs: ok, TLS: admin.TLS{TrustCertsFile: missing}},
-		"holds no PEM certificate":        {URLs: ok, TLS: admin.TLS{TrustCertsFile: notPEM}},
-		"want both or neither":            {URLs: ok, TLS: admin.TLS{CertFile: missing}},
-		"TLS.CertFile: ":                  {URLs: ok, TLS: admin.TLS{CertFile: missing, KeyFile: missing}},
-		"want both CertFile and":          {URLs: ok, Auth: admin.Auth{CertFile: missing}},
-		"more than one way in Auth":       {URLs: ok, Auth: admin.Auth{Token: "hunter2", BasicUser: "u"}},
-		"Auth.TokenFile":                  {URLs: ok, Auth: admin.Auth{TokenFile: missing}},
-		"Auth.Plugin":                     {URLs: ok, Auth: admin.Auth{Plugin: "no.such.Plugin", Params: `{"password":"hunter2"}`}},
-		"Transport is set beside":         {URLs: ok, Transport: http.DefaultTransport, Auth: admin.Auth{Token: "hunter2"}},
+		"TLS.TrustCertsFile":              {URLs: ok, TLS: access.TLS{TrustCertsFile: missing}},
+		"holds no PEM certificate":        {URLs: ok, TLS: access.TLS{TrustCertsFile: notPEM}},
+		"want both or neither":            {URLs: ok, TLS: access.TLS{CertFile: missing}},
+		"TLS.CertFile: ":                  {URLs: ok, TLS: access.TLS{CertFile: missing, KeyFile: missing}},
+		"want both CertFile and":          {URLs: ok, Auth: access.Auth{CertFile: missing}},
+		"more than one way in Auth":       {URLs: ok, Auth: access.Auth{Token: "hunter2", BasicUser: "u"}},
+		"Auth.TokenFile":                  {URLs: ok, Auth: access.Auth{TokenFile: missing}},
+		"Auth.Plugin":                     {URLs: ok, Auth: access.Auth{Plugin: "no.such.Plugin", Params: `{"password":"hunter2"}`}},
+		"Transport is set beside":         {URLs: ok, Transport: http.DefaultTransport, Auth: access.Auth{Token: "hunter2"}},
 		`URLs: "http://b:8080?a=1": want`: {URLs: []string{"http://b:8080?a=1"}},
 	} {
 		_, err := admin.New(o)
@@ -313,7 +314,7 @@ func TestTLS(t *testing.T) {
 	if err := os.WriteFile(pem, pemOf(s), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	client := newClient(t, admin.Options{TLS: admin.TLS{TrustCertsFile: pem}}, s.URL)
+	client := newClient(t, admin.Options{TLS: access.TLS{TrustCertsFile: pem}}, s.URL)
 	if ids, err := client.BrokerIDs(t.Context()); err != nil || len(ids) != 1 {
 		t.Error(ids, err)
 	}
@@ -322,9 +323,9 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The certificate is for example.com, and must not be taken for another name.
-	wrong := newClient(t, admin.Options{TLS: admin.TLS{TrustCertsFile: pem}, Addresses: map[string]string{"elsewhere.invalid:443": u.Host}}, "https://elsewhere.invalid")
+	wrong := newClient(t, admin.Options{TLS: access.TLS{TrustCertsFile: pem}, Addresses: map[string]string{"elsewhere.invalid:443": u.Host}}, "https://elsewhere.invalid")
 	checkError(t, second(wrong.BrokerIDs(t.Context())), admin.Unreachable, false, true)
-	right := newClient(t, admin.Options{TLS: admin.TLS{TrustCertsFile: pem}, Addresses: map[string]string{"example.com:443": u.Host}}, "https://example.com")
+	right := newClient(t, admin.Options{TLS: access.TLS{TrustCertsFile: pem}, Addresses: map[string]string{"example.com:443": u.Host}}, "https://example.com")
 	if ids, err := right.BrokerIDs(t.Context()); err != nil || len(ids) != 1 {
 		t.Error(ids, err)
 	}

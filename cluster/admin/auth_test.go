@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ballast-lb/ballast/access"
 	"github.com/ballast-lb/ballast/cluster/admin"
 )
 
@@ -44,7 +45,7 @@ func TestOAuth2(t *testing.T) {
 		got.Store(r.Header.Get("Authorization"))
 		text(200, `["b:1"]`)(w, r)
 	})
-	o := admin.Options{Auth: admin.Auth{OAuth2: admin.OAuth2{IssuerURL: issuer.URL, ClientID: "me", Audience: "urn:pulsar", Scope: "all", KeyFile: key}}}
+	o := admin.Options{Auth: access.Auth{OAuth2: access.OAuth2{IssuerURL: issuer.URL, ClientID: "me", Audience: "urn:pulsar", Scope: "all", KeyFile: key}}}
 	client := newClient(t, o, f.URL)
 	if ids, err := client.BrokerIDs(t.Context()); err != nil || len(ids) != 1 || got.Load() != "Bearer a.b.c" {
 		t.Errorf("%v, %v, %v", ids, err, got.Load())
@@ -83,10 +84,10 @@ func TestMutualTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	trust := admin.TLS{TrustCertsFile: string(files["ca"])}
+	trust := access.TLS{TrustCertsFile: string(files["ca"])}
 	for name, o := range map[string]admin.Options{
-		"authentication": {TLS: trust, Auth: admin.Auth{CertFile: string(files["cert"]), KeyFile: string(files["key"])}},
-		"transport":      {TLS: admin.TLS{TrustCertsFile: trust.TrustCertsFile, CertFile: string(files["cert"]), KeyFile: string(files["key"])}, Auth: admin.Auth{Token: "x"}},
+		"authentication": {TLS: trust, Auth: access.Auth{CertFile: string(files["cert"]), KeyFile: string(files["key"])}},
+		"transport":      {TLS: access.TLS{TrustCertsFile: trust.TrustCertsFile, CertFile: string(files["cert"]), KeyFile: string(files["key"])}, Auth: access.Auth{Token: "x"}},
 	} {
 		if ids, err := newClient(t, o, s.URL).BrokerIDs(t.Context()); err != nil || len(ids) != 1 || ids[0] != "ballast:1" {
 			t.Errorf("%s: %v, %v", name, ids, err)

@@ -1,18 +1,15 @@
 package admin
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
-	"github.com/apache/pulsar-client-go/pulsar/auth"
+	"github.com/ballast-lb/ballast/access"
 )
 
 // Options say how to reach the web service of a cluster. URLs is required; every zero value has a default.
@@ -24,8 +21,8 @@ type Options struct {
 	// their own addresses cannot be reached from here. Certificates are still checked for the broker's own name.
 	Addresses map[string]string
 
-	Auth Auth
-	TLS  TLS
+	Auth access.Auth
+	TLS  access.TLS
 	// Transport carries the requests instead of a transport made from Addresses, Auth and TLS.
 	Transport http.RoundTripper
 
@@ -41,142 +38,6 @@ type Options struct {
 
 	Logger *slog.Logger     // nil = slog.Default()
 	Now    func() time.Time // stamps estimates; nil = time.Now
-}
-
-// Auth is at most one way to authenticate.
-type Auth struct {
-	Token         string
-	TokenFile     string // read anew for every request
-	CertFile      string // mutual TLS, with KeyFile
-	KeyFile       string
-	BasicUser     string
-	BasicPassword string
-	OAuth2        OAuth2
-	// Plugin and Params name any other provider of the client library as Pulsar's tools do, Params as a JSON object.
-	Plugin string
-	Params string
-}
-
-// OAuth2 is the client-credentials flow.
-type OAuth2 struct {
-	IssuerURL string
-	ClientID  string
-	Audience  string
-	Scope     string
-	KeyFile   string // path or data: URL of the private key, as Pulsar's tools take it
-}
-
-// TLS says what to trust. Host names are always verified unless AllowInsecure.
-type TLS struct {
-	TrustCertsFile string // PEM; "" = the system's
-	CertFile       string // client certificate, for when Auth is something else than mutual TLS
-	KeyFile        string
-	AllowInsecure  bool // accept any certificate
-}
-
-// String names the way without its secrets.
-func (a Auth) String() string {
-	if ways := a.ways(); len(ways) > 0 {
-		return strings.Join(ways, "+")
-	}
-	return "none"
-}
-
-// GoString keeps secrets out of %#v.
-func (a Auth) GoString() string { return "admin.Auth{" + a.String() + "}" }
-
-// LogValue keeps secrets out of logs.
-func (a Auth) LogValue() slog.Value { return slog.StringValue(a.String()) }
-
-func (a Auth) ways() (out []string) {
-	for _, w := range []struct {
-		name string
-		set  bool
-	}{
-		{"Token", a.Token != ""},
-		{"TokenFile", a.TokenFile != ""},
-		{"CertFile", a.CertFile != "" || a.KeyFile != ""},
-		{"BasicUser", a.BasicUser != "" || a.BasicPassword != ""},
-		{"OAuth2", a.OAuth2 != OAuth2{}},
-		{"Plugin", a.Plugin != ""},
-	} {
-		if w.set {
-			out = append(out, w.name)
-		}
-	}
-	return out
-}
-
-// provider makes the client library's authentication, nil for none.
-func (a Auth) provider() (auth.Provider, error) {
-	ways := a.ways()
-	switch len(ways) {
-	case 0:
-		return nil, nil
-	case 1:
-	default:
-		return nil, fmt.Errorf("more than one way in Auth: %s: want one of them", strings.Join(ways, " and "))
-	}
-	p, err := a.build(ways[0])
-	if err == nil {
-		err = p.Init()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("option Auth.%s: %w", ways[0], err)
-	}
-	return p, nil
-}
-
-func (a Auth) build(way string) (auth.Provider, error) {
-	switch way {
-	case "Token":
-		return auth.NewAuthenticationToken(a.Token), nil
-	case "TokenFile":
-		return auth.NewAuthenticationTokenFromFile(a.TokenFile), nil
-	case "CertFile":
-		if a.CertFile == "" || a.KeyFile == "" {
-			return nil, errors.New("want both CertFile and KeyFile")
-		}
-		return auth.NewAuthenticationTLS(a.CertFile, a.KeyFile), nil
-	case "BasicUser":
-		return auth.NewAuthenticationBasic(a.BasicUser, a.BasicPassword)
-	case "OAuth2":
-		o := a.OAuth2
-		return auth.NewAuthenticationOAuth2WithParams(map[string]string{
-			auth.ConfigParamType: auth.ConfigParamTypeClientCredentials, auth.ConfigParamIssuerURL: o.IssuerURL,
-			auth.ConfigParamClientID: o.ClientID, auth.ConfigParamAudience: o.Audience,
-			auth.ConfigParamScope: o.Scope, auth.ConfigParamKeyFile: o.KeyFile})
-	}
-	params := a.Params
-	if params == "" {
-		params = "{}"
-	}
-	return auth.NewProvider(a.Plugin, params)
-}
-
-func (t TLS) config() (*tls.Config, error) {
-	out := &tls.Config{InsecureSkipVerify: t.AllowInsecure}
-	if t.TrustCertsFile != "" {
-		pem, err := os.ReadFile(t.TrustCertsFile)
-		if err != nil {
-			return nil, fmt.Errorf("option TLS.TrustCertsFile: %w", err)
-		}
-		out.RootCAs = x509.NewCertPool()
-		if !out.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("option TLS.TrustCertsFile %s holds no PEM certificate", t.TrustCertsFile)
-		}
-	}
-	if (t.CertFile == "") != (t.KeyFile == "") {
-		return nil, errors.New("option TLS.CertFile and TLS.KeyFile: want both or neither")
-	}
-	if t.CertFile != "" {
-		cert, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("option TLS.CertFile: %w", err)
-		}
-		out.Certificates = []tls.Certificate{cert}
-	}
-	return out, nil
 }
 
 func or[T comparable](v, byDefault T) T {
@@ -215,7 +76,7 @@ func (o Options) bases() ([]*url.URL, error) {
 		return nil, fmt.Errorf("option Retries is %d, Concurrent %d, BulkRate %v, MaxAnswer %d: want positive numbers, or 0 for the default",
 			o.Retries, o.Concurrent, o.BulkRate, o.MaxAnswer)
 	}
-	if o.Transport != nil && (len(o.Addresses) > 0 || o.TLS != TLS{} || len(o.Auth.ways()) > 0) {
+	if o.Transport != nil && (len(o.Addresses) > 0 || o.TLS != access.TLS{} || !o.Auth.None()) {
 		return nil, errors.New("option Transport is set beside Addresses, Auth or TLS: want one or the other")
 	}
 	var out []*url.URL

@@ -11,11 +11,11 @@ import (
 
 // newTransport connects, secures and authenticates each request, also the ones that redirects lead to.
 func newTransport(o Options) (http.RoundTripper, *http.Transport, error) {
-	config, err := o.TLS.config()
+	config, err := o.TLS.Config()
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := o.Auth.provider()
+	p, err := o.Auth.Provider()
 	if err != nil {
 		return nil, nil, err
 	}

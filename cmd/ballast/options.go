@@ -7,29 +7,29 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ballast-lb/ballast/access"
 	"github.com/ballast-lb/ballast/cluster/admin"
 	"github.com/ballast-lb/ballast/control"
 	"github.com/ballast-lb/ballast/load"
 	"github.com/ballast-lb/ballast/plan"
 	"github.com/ballast-lb/ballast/settings"
-	"github.com/ballast-lb/ballast/topics/pulsar"
 )
 
 // planLife is how old a plan may become while it is carried out.
 const planLife = 2 * time.Minute
 
 // auth is how to authenticate, the same for topics and admin REST.
-func auth(b *settings.Ballast) pulsar.Auth {
-	out := pulsar.Auth{Token: b.Token, TokenFile: b.TokenFile, Plugin: b.AuthPlugin, Params: b.AuthParams,
-		OAuth2: pulsar.OAuth2{IssuerURL: b.IssuerEndpoint, ClientID: b.ClientID, Audience: b.Audience, Scope: b.Scope, KeyFile: b.KeyFile}}
-	if out.Token == "" && out.TokenFile == "" && out.Plugin == "" && out.OAuth2 == (pulsar.OAuth2{}) {
+func auth(b *settings.Ballast) access.Auth {
+	out := access.Auth{Token: b.Token, TokenFile: b.TokenFile, Plugin: b.AuthPlugin, Params: b.AuthParams,
+		OAuth2: access.OAuth2{IssuerURL: b.IssuerEndpoint, ClientID: b.ClientID, Audience: b.Audience, Scope: b.Scope, KeyFile: b.KeyFile}}
+	if out.Token == "" && out.TokenFile == "" && out.Plugin == "" && out.OAuth2 == (access.OAuth2{}) {
 		out.CertFile, out.KeyFile = b.TLSCertFile, b.TLSKeyFile // a client certificate alone is mutual TLS
 	}
 	return out
 }
 
 // transportCert is the client certificate of the transport, for clusters that ask for one beside another way to authenticate.
-func transportCert(b *settings.Ballast, a pulsar.Auth) (cert, key string) {
+func transportCert(b *settings.Ballast, a access.Auth) (cert, key string) {
 	if a.CertFile != "" || a.KeyFile != "" {
 		return "", "" // it authenticates already
 	}
@@ -45,9 +45,8 @@ func adminOptions(b *settings.Ballast) (admin.Options, error) {
 	cert, key := transportCert(b, a)
 	return admin.Options{
 		URLs: []string{b.WebServiceURL}, Addresses: addresses, WriteTimeout: b.BallastUnloadTimeout,
-		Auth: admin.Auth{Token: a.Token, TokenFile: a.TokenFile, CertFile: a.CertFile, KeyFile: a.KeyFile,
-			OAuth2: admin.OAuth2(a.OAuth2), Plugin: a.Plugin, Params: a.Params},
-		TLS: admin.TLS{TrustCertsFile: b.TLSTrustCertsFilePath, CertFile: cert, KeyFile: key, AllowInsecure: b.TLSAllowInsecureConnection},
+		Auth: a,
+		TLS:  access.TLS{TrustCertsFile: b.TLSTrustCertsFilePath, CertFile: cert, KeyFile: key, AllowInsecure: b.TLSAllowInsecureConnection},
 	}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ballast-lb/ballast/access"
 	"github.com/ballast-lb/ballast/cluster/admin"
 	"github.com/ballast-lb/ballast/control"
 	"github.com/ballast-lb/ballast/guard"
@@ -191,7 +192,7 @@ func pulsarOptions(b *settings.Ballast, logger *slog.Logger) pulsar.Options {
 	cert, key := transportCert(b, a)
 	return pulsar.Options{
 		ServiceURL: b.ServiceURL, AdminURL: b.WebServiceURL, ListenerName: b.ListenerName, SendTimeout: lockTimeout, Logger: logger,
-		Auth: a, TLS: pulsar.TLS{TrustCertsFile: b.TLSTrustCertsFilePath, CertFile: cert, KeyFile: key, AllowInsecure: b.TLSAllowInsecureConnection},
+		Auth: a, TLS: access.TLS{TrustCertsFile: b.TLSTrustCertsFilePath, CertFile: cert, KeyFile: key, AllowInsecure: b.TLSAllowInsecureConnection},
 	}
 }
 

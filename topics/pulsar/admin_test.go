@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ballast-lb/ballast/access"
 	"github.com/ballast-lb/ballast/topics"
 )
 
@@ -212,14 +213,14 @@ func TestRedirectsKeepAuthentication(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
-		auth Auth
+		auth access.Auth
 		want string
 	}{
-		"none":       {Auth{}, ""},
-		"token":      {Auth{Token: "s3cret"}, "Bearer s3cret"},
-		"token file": {Auth{TokenFile: tokenFile}, "Bearer s3cret"},
-		"basic":      {Auth{BasicUser: "u", BasicPassword: "p"}, "Basic dTpw"},
-		"plugin":     {Auth{Plugin: "token", Params: `{"token":"s3cret"}`}, "Bearer s3cret"},
+		"none":       {access.Auth{}, ""},
+		"token":      {access.Auth{Token: "s3cret"}, "Bearer s3cret"},
+		"token file": {access.Auth{TokenFile: tokenFile}, "Bearer s3cret"},
+		"basic":      {access.Auth{BasicUser: "u", BasicPassword: "p"}, "Basic dTpw"},
+		"plugin":     {access.Auth{Plugin: "token", Params: `{"token":"s3cret"}`}, "Bearer s3cret"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var seen []string
@@ -235,7 +236,7 @@ func TestRedirectsKeepAuthentication(t *testing.T) {
 				http.Redirect(w, r, other+r.URL.Path, http.StatusTemporaryRedirect)
 			})})
 			o := Options{ServiceURL: "pulsar://h:1", AdminURL: first, Auth: test.auth}.withDefaults()
-			p, err := o.Auth.provider()
+			p, err := o.Auth.Provider()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -45,7 +45,7 @@ func Open(o Options) (*Log, error) {
 	l := &Log{options: o, taps: newTaps(), logger: o.Logger, hangUp: func() {}, closers: map[closer]struct{}{}}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	var err error
-	if l.provider, err = o.Auth.provider(); err != nil {
+	if l.provider, err = o.Auth.Provider(); err != nil {
 		return nil, fmt.Errorf("pulsar log: %w", err)
 	}
 	web := o.AdminClient

@@ -1,21 +1,18 @@
 package pulsar
 
 import (
-	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
-	"github.com/apache/pulsar-client-go/oauth2"
 	client "github.com/apache/pulsar-client-go/pulsar"
 	"github.com/apache/pulsar-client-go/pulsar/auth"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ballast-lb/ballast/access"
 )
 
 // Options say how to reach a cluster. ServiceURL and AdminURL are required; every zero value has a default.
@@ -28,8 +25,8 @@ type Options struct {
 	// AdminClient talks to AdminURL; nil = one made from Auth and TLS. It must follow redirects and authenticate each hop.
 	AdminClient *http.Client
 
-	Auth Auth
-	TLS  TLS
+	Auth access.Auth
+	TLS  access.TLS
 	// ListenerName chooses among the brokers' advertised listeners.
 	ListenerName string
 
@@ -53,37 +50,6 @@ type Options struct {
 	Logger  *slog.Logger          // nil = slog.Default()
 	Metrics prometheus.Registerer // for the client library's own metrics; nil = not published
 	Now     func() time.Time      // stamps messages and measures blindness; nil = time.Now
-}
-
-// Auth is at most one way to authenticate.
-type Auth struct {
-	Token         string
-	TokenFile     string // read anew for every connection and request
-	CertFile      string // mutual TLS, with KeyFile
-	KeyFile       string
-	BasicUser     string
-	BasicPassword string
-	OAuth2        OAuth2
-	// Plugin and Params name any other provider of the client library as Pulsar's tools do, Params as a JSON object.
-	Plugin string
-	Params string
-}
-
-// OAuth2 is the client-credentials flow.
-type OAuth2 struct {
-	IssuerURL string
-	ClientID  string
-	Audience  string
-	Scope     string
-	KeyFile   string // path or data: URL of the private key, as Pulsar's tools take it
-}
-
-// TLS says what to trust. Host names are always verified unless AllowInsecure.
-type TLS struct {
-	TrustCertsFile string // PEM; "" = the system's
-	CertFile       string // client certificate of the transport, for when Auth is something else than mutual TLS
-	KeyFile        string
-	AllowInsecure  bool // accept any certificate
 }
 
 func or[T comparable](v, zero T) T {
@@ -153,55 +119,6 @@ func checkURL(field, value string, schemes ...string) error {
 	return nil
 }
 
-// provider makes the client library's authentication, nil for none.
-func (a Auth) provider() (auth.Provider, error) {
-	var ways []string
-	var build func() (auth.Provider, error)
-	way := func(name string, set bool, f func() (auth.Provider, error)) {
-		if set {
-			ways, build = append(ways, name), f
-		}
-	}
-	way("Token", a.Token != "", func() (auth.Provider, error) { return auth.NewAuthenticationToken(a.Token), nil })
-	way("TokenFile", a.TokenFile != "", func() (auth.Provider, error) { return auth.NewAuthenticationTokenFromFile(a.TokenFile), nil })
-	way("CertFile", a.CertFile != "" || a.KeyFile != "", func() (auth.Provider, error) {
-		return auth.NewAuthenticationTLS(a.CertFile, a.KeyFile), nil
-	})
-	way("BasicUser", a.BasicUser != "" || a.BasicPassword != "", func() (auth.Provider, error) {
-		return auth.NewAuthenticationBasic(a.BasicUser, a.BasicPassword)
-	})
-	way("OAuth2", a.OAuth2 != OAuth2{}, a.OAuth2.provider)
-	way("Plugin", a.Plugin != "", func() (auth.Provider, error) { return auth.NewProvider(a.Plugin, or(a.Params, "{}")) })
-	if len(ways) > 1 {
-		return nil, fmt.Errorf("more than one way in Auth: %s: want one of them", strings.Join(ways, " and "))
-	}
-	if build == nil {
-		return nil, nil
-	}
-	p, err := build()
-	if err == nil {
-		err = p.Init()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("authentication by %s: %w", ways[0], err)
-	}
-	return p, nil
-}
-
-// provider checks what the library would find out only when it connects.
-func (o OAuth2) provider() (auth.Provider, error) {
-	if o.IssuerURL == "" || o.KeyFile == "" {
-		return nil, errors.New("want an IssuerURL and a KeyFile")
-	}
-	if _, err := oauth2.NewClientCredentialsProviderFromKeyFile(o.KeyFile).GetClientCredentials(); err != nil {
-		return nil, fmt.Errorf("KeyFile: %w", err)
-	}
-	return auth.NewAuthenticationOAuth2WithParams(map[string]string{
-		auth.ConfigParamType: auth.ConfigParamTypeClientCredentials, auth.ConfigParamIssuerURL: o.IssuerURL,
-		auth.ConfigParamClientID: o.ClientID, auth.ConfigParamAudience: o.Audience,
-		auth.ConfigParamScope: o.Scope, auth.ConfigParamKeyFile: o.KeyFile})
-}
-
 // clientOptions are the client library's options. ValidateHostname stays off: the library verifies host names anyway, and
 // with it would expect every broker's certificate to carry the first host of the service URL.
 func (o Options) clientOptions(p auth.Provider, logger *clientLogger) client.ClientOptions {
@@ -223,26 +140,8 @@ func (o Options) clientOptions(p auth.Provider, logger *clientLogger) client.Cli
 // adminClient makes an HTTP client with the same trust and authentication, and the means to close its connections.
 func (o Options) adminClient(p auth.Provider) (c *http.Client, closeIdle func(), err error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: o.TLS.AllowInsecure}
-	if f := o.TLS.TrustCertsFile; f != "" {
-		pem, err := os.ReadFile(f)
-		if err != nil {
-			return nil, nil, fmt.Errorf("TLS.TrustCertsFile: %w", err)
-		}
-		transport.TLSClientConfig.RootCAs = x509.NewCertPool()
-		if !transport.TLSClientConfig.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, nil, fmt.Errorf("TLS.TrustCertsFile %s holds no PEM certificate", f)
-		}
-	}
-	if (o.TLS.CertFile == "") != (o.TLS.KeyFile == "") {
-		return nil, nil, errors.New("TLS.CertFile and TLS.KeyFile: want both or neither")
-	}
-	if o.TLS.CertFile != "" {
-		cert, err := tls.LoadX509KeyPair(o.TLS.CertFile, o.TLS.KeyFile)
-		if err != nil {
-			return nil, nil, fmt.Errorf("TLS.CertFile: %w", err)
-		}
-		transport.TLSClientConfig.Certificates = []tls.Certificate{cert}
+	if transport.TLSClientConfig, err = o.TLS.Config(); err != nil {
+		return nil, nil, err
 	}
 	if p == nil {
 		return &http.Client{Transport: transport}, transport.CloseIdleConnections, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/apache/pulsar-client-go/pulsar/log"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ballast-lb/ballast/access"
 	"github.com/ballast-lb/ballast/topics"
 )
 
@@ -30,17 +31,17 @@ func TestBadOptions(t *testing.T) {
 		"user":             {Options{ServiceURL: service, AdminURL: "http://me:pw@h:1"}, "AdminURL"},
 		"negative time":    {Options{ServiceURL: service, AdminURL: admin, SendTimeout: -time.Second}, "SendTimeout is -1s"},
 		"negative size":    {Options{ServiceURL: service, AdminURL: admin, MaxPayload: -1}, "MaxPayload is -1"},
-		"two ways":         {Options{ServiceURL: service, AdminURL: admin, Auth: Auth{Token: "t", BasicUser: "u"}}, "Token and BasicUser: want one"},
-		"no token file":    {Options{ServiceURL: service, AdminURL: admin, Auth: Auth{TokenFile: "/nonexistent"}}, "authentication by TokenFile"},
-		"no password":      {Options{ServiceURL: service, AdminURL: admin, Auth: Auth{BasicUser: "u"}}, "authentication by BasicUser"},
-		"no certificate":   {Options{ServiceURL: service, AdminURL: admin, Auth: Auth{CertFile: "/nonexistent", KeyFile: "/nonexistent"}}, "authentication by CertFile"},
-		"no key file":      {Options{ServiceURL: service, AdminURL: admin, Auth: Auth{OAuth2: OAuth2{IssuerURL: "http://127.0.0.1:1"}}}, "authentication by OAuth2"},
-		"no such key file": {Options{ServiceURL: service, AdminURL: admin, Auth: Auth{OAuth2: OAuth2{IssuerURL: "http://127.0.0.1:1", KeyFile: "/nonexistent"}}}, "KeyFile: open /nonexistent"},
-		"unknown plugin":   {Options{ServiceURL: service, AdminURL: admin, Auth: Auth{Plugin: "magic"}}, "authentication by Plugin"},
-		"no trusted certs": {Options{ServiceURL: service, AdminURL: admin, TLS: TLS{TrustCertsFile: "/nonexistent"}}, "TLS.TrustCertsFile"},
-		"no PEM":           {Options{ServiceURL: service, AdminURL: admin, TLS: TLS{TrustCertsFile: "options_test.go"}}, "holds no PEM certificate"},
-		"half a pair":      {Options{ServiceURL: service, AdminURL: admin, TLS: TLS{CertFile: "options_test.go"}}, "want both or neither"},
-		"no pair":          {Options{ServiceURL: service, AdminURL: admin, TLS: TLS{CertFile: "options_test.go", KeyFile: "options_test.go"}}, "TLS.CertFile"},
+		"two ways":         {Options{ServiceURL: service, AdminURL: admin, Auth: access.Auth{Token: "t", BasicUser: "u"}}, "Token and BasicUser: want one"},
+		"no token file":    {Options{ServiceURL: service, AdminURL: admin, Auth: access.Auth{TokenFile: "/nonexistent"}}, "option Auth.TokenFile"},
+		"no password":      {Options{ServiceURL: service, AdminURL: admin, Auth: access.Auth{BasicUser: "u"}}, "option Auth.BasicUser"},
+		"no certificate":   {Options{ServiceURL: service, AdminURL: admin, Auth: access.Auth{CertFile: "/nonexistent", KeyFile: "/nonexistent"}}, "option Auth.CertFile"},
+		"no key file":      {Options{ServiceURL: service, AdminURL: admin, Auth: access.Auth{OAuth2: access.OAuth2{IssuerURL: "http://127.0.0.1:1"}}}, "option Auth.OAuth2"},
+		"no such key file": {Options{ServiceURL: service, AdminURL: admin, Auth: access.Auth{OAuth2: access.OAuth2{IssuerURL: "http://127.0.0.1:1", KeyFile: "/nonexistent"}}}, "KeyFile: open /nonexistent"},
+		"unknown plugin":   {Options{ServiceURL: service, AdminURL: admin, Auth: access.Auth{Plugin: "magic"}}, "option Auth.Plugin"},
+		"no trusted certs": {Options{ServiceURL: service, AdminURL: admin, TLS: access.TLS{TrustCertsFile: "/nonexistent"}}, "TLS.TrustCertsFile"},
+		"no PEM":           {Options{ServiceURL: service, AdminURL: admin, TLS: access.TLS{TrustCertsFile: "options_test.go"}}, "holds no PEM certificate"},
+		"half a pair":      {Options{ServiceURL: service, AdminURL: admin, TLS: access.TLS{CertFile: "options_test.go"}}, "want both or neither"},
+		"no pair":          {Options{ServiceURL: service, AdminURL: admin, TLS: access.TLS{CertFile: "options_test.go", KeyFile: "options_test.go"}}, "TLS.CertFile"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l, err := Open(test.options)
