@@ -15,6 +15,8 @@ import (
 // OwnershipEvent is what one message of the ownership topic did.
 type OwnershipEvent struct {
 	ownership.Outcome
+	Data     *event.ServiceUnitStateData // the record itself; nil is a tombstone, or what could not be read
+	ID       ownership.ID
 	At       time.Time // by our clock
 	Producer string
 }
@@ -55,7 +57,7 @@ func (o *owners) apply(m topics.Message) {
 		o.logger.Warn("ownership record skipped", "bundle", m.Key, "id", m.ID.String(), "producer", m.Producer, "error", fault)
 	}
 	for _, f := range watchers {
-		f(OwnershipEvent{Outcome: out, At: m.Received, Producer: m.Producer})
+		f(OwnershipEvent{Outcome: out, Data: in.Data, ID: in.ID, At: m.Received, Producer: m.Producer})
 	}
 }
 
