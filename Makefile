@@ -19,8 +19,8 @@ unit: ## lint and unit tests
 integration: ## the tests against a real cluster in containers
 	@$(ROOT)/deploy/ci/test.sh integration
 
-verify: ## the same at full length on every supported version; writes docs/verification.md
-	@$(ROOT)/deploy/ci/test.sh verify
+verify: ## the same at full length, into docs/verification.md; VERSION="5.0.1" RUN="TestView" verifies less
+	@VERSION='$(VERSION)' RUN='$(RUN)' $(ROOT)/deploy/ci/test.sh verify
 
 lint: ## gofmt, go vet, staticcheck
 	@$(ROOT)/deploy/ci/lint.sh

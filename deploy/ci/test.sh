@@ -4,12 +4,15 @@
 #   test.sh unit         lint and unit tests: neither network nor Docker
 #   test.sh integration  the tests against a real cluster in containers
 #   test.sh all          both, unit tests first
-#   test.sh verify       the tests against real clusters at full length on every supported version; writes docs/verification.md
+#   test.sh verify       the tests against real clusters at full length; their results go into docs/verification.md. VERSION
+#                        names the versions of Pulsar (4.2.4 and 5.0.1 if it is empty), RUN the tests, as `go test -run` takes
+#                        them; the results of other versions and tests stay in the document as they were
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 here=deploy/ci
 versions=${BALLAST_PULSAR_IMAGE:+${BALLAST_PULSAR_IMAGE##*:}}
-versions=${versions:-4.2.4 5.0.1}
+versions=${versions:-${VERSION:-4.2.4 5.0.1}}
+pattern= verifying=
 results=$(mktemp -d)
 trap 'rm -rf "$results"' EXIT
 failed=0
@@ -33,25 +36,46 @@ unit() {
   events unit go test -json -race ./...
 }
 
+# matching PATTERN PACKAGE...: those of the packages that have a test of this name; all of them if there is no pattern.
+matching() {
+  local pattern=$1 package tests
+  shift
+  for package in "$@"; do
+    if [ -n "$pattern" ]; then
+      tests=$(go test -tags integration -list "$pattern" "$package") || { echo "$tests" >&2; return 1; }
+      grep -q '^\(Test\|Fuzz\|Example\)' <<<"$tests" || continue
+    fi
+    echo "$package"
+  done
+}
+
 # Packages outside integration/ whose tests with the tag need a cluster: they share one.
 tagged() { git grep -l --untracked '^//go:build integration' -- '*_test.go' ':!integration/' | xargs -r dirname | sort -u | sed 's|^|./|'; }
 
 integration() {
-  local version=$1 time=$2 others
+  local version=$1 time=$2 run=() own others
+  [ -z "$pattern" ] || run=(-run "$pattern")
+  # shellcheck disable=SC2046,SC2086 # packages are words
+  own=$(matching "$pattern" ./integration/) && others=$(matching "$pattern" $(tagged)) || { failed=1; return; }
+  [ -n "$own$others" ] || { echo "no test is called $pattern" >&2; failed=1; return; }
   export BALLAST_PULSAR_VERSION=$version
   echo "== tests on Pulsar ${BALLAST_PULSAR_IMAGE:-$version}"
-  events "integration-$version" $here/with-docker.sh go test -json -tags integration -count=1 -timeout "$time" ./integration/
-  mapfile -t others < <(tagged)
-  if [ ${#others[@]} -gt 0 ]; then
+  if [ -n "$own" ]; then
+    # shellcheck disable=SC2086
+    events "integration-$version" $here/with-docker.sh go test -json -tags integration -count=1 -timeout "$time" "${run[@]}" $own
+    document "$version" "integration-$version"
+  fi
+  if [ -n "$others" ]; then
+    # shellcheck disable=SC2086
     events "packages-$version" $here/with-docker.sh go run ./integration/cluster -- \
-      go test -json -tags integration -count=1 -p 1 -timeout "$time" "${others[@]}"
+      go test -json -tags integration -count=1 -p 1 -timeout "$time" "${run[@]}" $others
+    document "$version" "packages-$version"
   fi
 }
 
+# document VERSION NAME: when all is verified, the results of a run go into the document as soon as they are there.
 document() {
-  local args=() version
-  for version in $versions; do args+=("Pulsar $version=$results/all-$version"); done
-  report -markdown docs/verification.md "${args[@]}" >/dev/null || failed=1
+  [ -z "$verifying" ] || report -merge "$1=$results/$2.json" >/dev/null || failed=1
 }
 
 case ${1:-all} in
@@ -63,14 +87,13 @@ case ${1:-all} in
     ;;
   verify)
     export BALLAST_FULL=1
-    for version in $versions; do
-      integration "$version" 6h
-      cat "$results"/*-"$version".json >"$results/all-$version"
-    done
-    document
+    verifying=1 pattern=${RUN:-}
+    case $pattern in */*) echo "RUN=$pattern: it names whole tests, no subtests (no /)" >&2; exit 2 ;; esac
+    for version in $versions; do integration "$version" 6h; done
     ;;
-  *) sed -n '2,7p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,9p' "$0" >&2; exit 2 ;;
 esac
 
+[ ${#runs[@]} -gt 0 ] || exit 1
 report "${runs[@]}" || failed=1
 exit $failed

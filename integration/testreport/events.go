@@ -7,10 +7,12 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 )
 
 // event is a line of `go test -json` (go doc test2json); build-output and build-fail have an ImportPath.
 type event struct {
+	Time       time.Time
 	Action     string
 	Package    string
 	Test       string
@@ -33,6 +35,7 @@ type figure struct{ name, value string }
 
 // results are the tests of one run in the order in which they began.
 type results struct {
+	began time.Time // of the first event; zero if the events have no times
 	tests []*test
 	index map[[2]string]*test
 }
@@ -65,6 +68,9 @@ func read(in io.Reader, out io.Writer) (*results, error) {
 		if e.ImportPath != "" { // the compiler's words; the package fails in an event of its own
 			fmt.Fprint(out, e.Output)
 			continue
+		}
+		if r.began.IsZero() {
+			r.began = e.Time
 		}
 		r.take(e, out)
 	}

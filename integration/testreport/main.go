@@ -1,7 +1,11 @@
-// Command testreport makes what `go test -json` says readable, counts it and turns it into a document.
+// Command testreport makes what `go test -json` says readable, counts it and keeps it in the document about verification.
 //
-//	go test -json ./... | testreport -save unit.json     shows failures, skips and slow tests as they end
-//	testreport [-markdown FILE] [NAME=]unit.json...      the sum of saved runs, its last line "N passed, N failed, N skipped"
+//	go test -json ./... | testreport -save unit.json        shows failures, skips and slow tests as they end
+//	testreport unit.json...                                 the sum of saved runs, its last line "N passed, N failed, N skipped"
+//	testreport -merge VERSION=FILE... [-commit HASH] [-date DATE] [-machine WORDS]
+//	                                                        takes saved runs on a version of Pulsar into docs/verification.json
+//	                                                        and writes docs/verification.md from it
+//	testreport -render                                      writes docs/verification.md anew, without tests that are gone
 //
 // Tests and subtests count. A package that fails without a failed test (it does not build, it panics) counts as one failed
 // test, and so does a test that never came to its end. The exit code is 1 if anything failed.
@@ -12,14 +16,41 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strings"
+	"time"
 )
 
+// options are what the command line says.
+type options struct {
+	save     string
+	merge    []string // VERSION=FILE
+	render   bool
+	document string // path of the document without .json and .md
+	root     string // of the source tree
+	run
+	files []string
+}
+
 func main() {
-	save := flag.String("save", "", "`file` that keeps the events read from standard input")
-	markdown := flag.String("markdown", "", "`file` to write as a document about the saved runs")
+	o := options{root: "."}
+	flag.StringVar(&o.save, "save", "", "`file` that keeps the events read from standard input")
+	flag.Func("merge", "`VERSION=FILE`: takes the events of a file into the document; may be given several times", func(s string) error {
+		o.merge = append(o.merge, s)
+		return nil
+	})
+	flag.BoolVar(&o.render, "render", false, "writes the document anew from its .json, without tests that are gone")
+	flag.StringVar(&o.document, "document", "docs/verification", "`path` of the document without .json and .md")
+	flag.StringVar(&o.commit, "commit", "", "`hash` of the source that was tested (default: what is checked out)")
+	flag.Func("date", "`time` of the run, as 2026-11-30 or 2026-11-30T02:40Z (default: that of the first event)", func(s string) (err error) {
+		o.date, err = parseDate(s)
+		return err
+	})
+	flag.StringVar(&o.machine, "machine", fmt.Sprintf("%s %s/%s, %d processors", runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		runtime.NumCPU()), "`words` about where it ran")
 	flag.Parse()
-	ok, err := run(*save, *markdown, flag.Args(), os.Stdin, os.Stdout)
+	o.files = flag.Args()
+	ok, err := o.do(os.Stdin, os.Stdout)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "testreport:", err)
 		os.Exit(2)
@@ -29,39 +60,79 @@ func main() {
 	}
 }
 
-func run(save, markdown string, args []string, stdin io.Reader, stdout io.Writer) (ok bool, err error) {
-	if len(args) == 0 {
-		if save != "" {
-			file, err := os.Create(save)
-			if err != nil {
-				return false, err
-			}
-			defer file.Close()
-			stdin = io.TeeReader(stdin, file)
+func (o options) do(stdin io.Reader, stdout io.Writer) (ok bool, err error) {
+	switch {
+	case len(o.merge) > 0 || o.render:
+		if len(o.files) > 0 || o.save != "" {
+			return false, fmt.Errorf("-merge and -render take neither -save nor further files (%v)", o.files)
 		}
-		r, err := read(stdin, stdout)
-		return err == nil && r.counts().failed == 0, err
+		return o.mergeAll(stdout)
+	case len(o.files) > 0:
+		return sum(o.files, stdout)
+	}
+	if o.save != "" {
+		file, err := os.Create(o.save)
+		if err != nil {
+			return false, err
+		}
+		defer file.Close()
+		stdin = io.TeeReader(stdin, file)
+	}
+	r, err := read(stdin, stdout)
+	return err == nil && r.counts().failed == 0, err
+}
+
+func sum(files []string, stdout io.Writer) (ok bool, err error) {
+	var sum counts
+	for _, path := range files {
+		r, err := readFile(path)
+		if err != nil {
+			return false, err
+		}
+		sum.add(r.counts())
+	}
+	fmt.Fprintln(stdout, sum)
+	return sum.failed == 0, nil
+}
+
+// mergeAll takes the runs that -merge names into the document.
+func (o options) mergeAll(stdout io.Writer) (ok bool, err error) {
+	d, err := load(o.document + ".json")
+	if err != nil {
+		return false, err
+	}
+	if o.commit == "" {
+		o.commit = checkedOut(o.root)
 	}
 	var sum counts
-	var runs []namedRun
-	for _, arg := range args {
-		name, path, named := strings.Cut(arg, "=")
-		if !named {
-			path = name
+	for _, arg := range o.merge {
+		version, path, named := strings.Cut(arg, "=")
+		if !named || path == "" {
+			return false, fmt.Errorf("-merge %s: it should be VERSION=FILE, like 4.2.4=events.json", arg)
 		}
 		r, err := readFile(path)
 		if err != nil {
 			return false, err
 		}
-		runs = append(runs, namedRun{name, r})
+		run := o.run
+		if run.date.IsZero() {
+			run.date = r.began
+		}
+		if run.date.IsZero() {
+			run.date = time.Now()
+		}
+		if err := d.merge(version, r, run); err != nil {
+			return false, fmt.Errorf("-merge %s: %w", arg, err)
+		}
 		sum.add(r.counts())
 	}
-	if markdown != "" {
-		if err := writeMarkdown(markdown, runs); err != nil {
-			return false, err
-		}
+	d.tidy(newSource(o.root).has)
+	if err := d.write(o.document); err != nil {
+		return false, err
 	}
-	fmt.Fprintln(stdout, sum)
+	if len(o.merge) > 0 {
+		fmt.Fprintln(stdout, sum)
+	}
 	return sum.failed == 0, nil
 }
 

@@ -2,64 +2,86 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
-	"runtime"
+	"slices"
 	"strings"
-	"time"
 )
 
-type namedRun struct {
-	name string
-	*results
-}
-
-func writeMarkdown(path string, runs []namedRun) error {
-	text := document(runs, fmt.Sprintf("%s, commit %s, %s on %s/%s with %d processors",
-		time.Now().UTC().Format("2006-01-02 15:04 UTC"), commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU()))
-	return os.WriteFile(path, []byte(text), 0o644)
-}
-
-// commit is the state of the source; the document itself does not count as a change.
-func commit() string {
-	hash, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
-	if err != nil {
-		return "unknown"
-	}
-	changes, err := exec.Command("git", "status", "--porcelain", "--", ".", ":!docs/verification.md").Output()
-	if err != nil || len(changes) > 0 {
-		return strings.TrimSpace(string(hash)) + " with changes that are not committed"
-	}
-	return strings.TrimSpace(string(hash))
-}
-
-// document shows every test of the runs with its figures; a run that has none says so.
-func document(runs []namedRun, circumstances string) string {
+// markdown shows every test with its figures, and the time and source that they are of.
+func (d *verification) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Verification\n\nWritten by `make verify`: the tests against real clusters at their full length.\n\n%s.\n", circumstances)
-	for _, run := range runs {
-		fmt.Fprintf(&b, "\n## %s\n\n%v.\n\n| test | result | seconds | figures |\n|---|---|---|---|\n", run.name, run.counts())
-		for _, t := range run.tests {
-			if t.name == "" && t.outcome != "fail" {
-				continue
-			}
-			var notes []string
-			for _, f := range t.figures {
-				notes = append(notes, f.name+": "+f.value)
-			}
-			if t.outcome == "skip" {
-				notes = append(notes, t.reason())
-			}
-			name := strings.ReplaceAll(strings.TrimPrefix(t.name, "Test"), "_", " ")
-			if t.name == "" {
-				name = t.pkg
-			}
-			fmt.Fprintf(&b, "| %s | %s | %.1f | %s |\n", cell(name), words[t.outcome], t.elapsed, cell(strings.Join(notes, "; ")))
+	b.WriteString(`# Verification
+
+Written by ` + "`make verify`" + `, from [verification.json](verification.json): the tests against real clusters at their full length.
+Each row is the latest run of its test on that version of Pulsar, with the commit that was tested.
+`)
+	for _, v := range d.Versions {
+		fmt.Fprintf(&b, "\n## Pulsar %s\n\n%v. Ran on %s.\n\n", v.Version, v.counts(), strings.Join(v.machines(), "; "))
+		b.WriteString("| test | result | seconds | figures | date | commit |\n|---|---|---|---|---|---|\n")
+		for _, r := range v.Tests {
+			fmt.Fprintf(&b, "| %s | %s | %.1f | %s | %s | %s |\n", cell(r.title()), words[r.Result], r.Seconds, cell(r.notes()),
+				strings.TrimSuffix(strings.Replace(r.Date, "T", " ", 1), "Z"), cell(r.Commit))
 		}
 	}
 	return b.String()
 }
 
+func (v *verified) counts() counts {
+	var c counts
+	for _, r := range v.Tests {
+		switch r.Result {
+		case "pass":
+			c.passed++
+		case "skip":
+			c.skipped++
+		default:
+			c.failed++
+		}
+	}
+	return c
+}
+
+// machines are the places where the rows ran, in order, each once.
+func (v *verified) machines() []string {
+	var all []string
+	for _, r := range v.Tests {
+		if r.Machine != "" && !slices.Contains(all, r.Machine) {
+			all = append(all, r.Machine)
+		}
+	}
+	if len(all) == 0 {
+		return []string{"an unknown machine"}
+	}
+	return all
+}
+
+// title is the name of a test for readers. Tests of the package integration stand without their package.
+func (r row) title() string {
+	pkg := r.Package
+	if _, inside, found := strings.Cut(pkg, "/ballast/"); found {
+		pkg = inside
+	}
+	name := strings.ReplaceAll(strings.TrimPrefix(r.Test, "Test"), "_", " ")
+	switch {
+	case name == "":
+		return "package " + pkg
+	case pkg == "integration":
+		return name
+	}
+	return pkg + ": " + name
+}
+
+// notes are a test's figures, and why it was skipped.
+func (r row) notes() string {
+	var notes []string
+	for _, f := range r.Figures {
+		notes = append(notes, f.Name+": "+f.Value)
+	}
+	if r.Reason != "" {
+		notes = append(notes, r.Reason)
+	}
+	return strings.Join(notes, "; ")
+}
+
 var words = map[string]string{"pass": "passed", "fail": "**failed**", "skip": "skipped"}
 
-func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
+func cell(s string) string { return strings.ReplaceAll(strings.ReplaceAll(s, "|", `\|`), "\n", " ") }

@@ -11,58 +11,184 @@ import (
 )
 
 // Each file in testdata is a dialogue: events as `go test -json` prints them, then what is shown, the counts and the
-// document.
+// document. "merge version=V commit=C date=D" takes events into the document, "tidy have=(pkg.Test...)" drops the tests that
+// are not named.
 func TestReport(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		var r *results
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			switch d.Cmd {
+		d := &verification{}
+		datadriven.RunTest(t, path, func(t *testing.T, td *datadriven.TestData) string {
+			switch td.Cmd {
 			case "read":
 				var out bytes.Buffer
 				var err error
-				if r, err = read(strings.NewReader(d.Input), &out); err != nil {
+				if r, err = read(strings.NewReader(td.Input), &out); err != nil {
 					t.Fatal(err)
 				}
 				return out.String()
 			case "counts":
 				return r.counts().String()
+			case "merge":
+				return mergeStep(t, d, td)
+			case "tidy":
+				var have []string
+				td.ScanArgs(t, "have", &have)
+				d.tidy(func(pkg, test string) bool {
+					return strings.Contains(" "+strings.Join(have, " ")+" ", " "+pkg+"."+test+" ")
+				})
+				return body(d)
 			case "document":
-				return document([]namedRun{{"Pulsar 4.2.4", r}}, "2026-11-30 02:40 UTC, commit 0123456789ab")
+				return d.markdown()
+			case "json":
+				text, err := d.json()
+				if err != nil {
+					t.Fatal(err)
+				}
+				return string(text)
 			}
-			t.Fatalf("unknown command %s", d.Cmd)
+			t.Fatalf("unknown command %s", td.Cmd)
 			return ""
 		})
 	})
 }
 
-func TestRunSavesAndSums(t *testing.T) {
+// mergeStep shows the tables of the document after a merge, or the error.
+func mergeStep(t *testing.T, d *verification, td *datadriven.TestData) string {
+	var version, date string
+	run := run{machine: "go1.26 linux/amd64, 2 processors"}
+	td.ScanArgs(t, "version", &version)
+	td.MaybeScanArgs(t, "commit", &run.commit)
+	td.ScanArgs(t, "date", &date)
+	var err error
+	if run.date, err = parseDate(date); err != nil {
+		return "date " + err.Error()
+	}
+	r, err := read(strings.NewReader(td.Input), new(bytes.Buffer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.merge(version, r, run); err != nil {
+		return err.Error()
+	}
+	return body(d)
+}
+
+// body is the document without its head.
+func body(d *verification) string {
+	if _, tables, found := strings.Cut(d.markdown(), "\n## "); found {
+		return "## " + tables
+	}
+	return "no version"
+}
+
+const (
+	passed = `{"Time":"2026-11-30T02:40:31.5Z","Action":"pass","Package":"example.org/ballast/p","Test":"TestA","Elapsed":1}` + "\n"
+	failed = `{"Time":"2026-12-01T02:40:31.5Z","Action":"fail","Package":"example.org/ballast/p","Test":"TestB","Elapsed":2}` + "\n"
+)
+
+func TestSaveAndSum(t *testing.T) {
 	dir := t.TempDir()
 	one, two := filepath.Join(dir, "one.json"), filepath.Join(dir, "two.json")
-	const passed = `{"Action":"pass","Package":"p","Test":"TestA"}` + "\n"
-	const failed = `{"Action":"fail","Package":"p","Test":"TestB"}` + "\n"
 	var out bytes.Buffer
-	if ok, err := run(one, "", nil, strings.NewReader(passed), &out); !ok || err != nil {
+	if ok, err := (options{save: one}).do(strings.NewReader(passed), &out); !ok || err != nil {
 		t.Fatalf("a run that passes: %v, %v", ok, err)
 	}
-	if ok, err := run(two, "", nil, strings.NewReader(failed), &out); ok || err != nil {
+	if ok, err := (options{save: two}).do(strings.NewReader(failed), &out); ok || err != nil {
 		t.Fatalf("a run that fails: %v, %v", ok, err)
 	}
 	if saved, err := os.ReadFile(one); err != nil || string(saved) != passed {
 		t.Errorf("saved %q, %v", saved, err)
 	}
 	out.Reset()
-	doc := filepath.Join(dir, "doc.md")
-	if ok, err := run("", doc, []string{one, "again=" + one, two}, nil, &out); ok || err != nil {
+	if ok, err := (options{files: []string{one, one, two}}).do(nil, &out); ok || err != nil {
 		t.Fatalf("the sum: %v, %v", ok, err)
 	}
 	if got := out.String(); got != "2 passed, 1 failed\n" {
 		t.Errorf("the sum is %q", got)
 	}
-	if text, err := os.ReadFile(doc); err != nil || !strings.Contains(string(text), "## again") {
-		t.Errorf("document %q, %v", text, err)
-	}
-	if _, err := run("", "", []string{filepath.Join(dir, "none.json")}, nil, &out); err == nil {
+	if _, err := (options{files: []string{filepath.Join(dir, "none.json")}}).do(nil, &out); err == nil {
 		t.Error("a file that is not there is no error")
+	}
+}
+
+// TestMergeFiles: saved runs become the document; the time is that of the run, tests that the source lost are dropped.
+func TestMergeFiles(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	put("go.mod", "module example.org/ballast\n")
+	source := put("p/p_test.go", "package p\n\nfunc TestA() {}\n\nfunc TestB() {}\n")
+	one, two := put("one.json", passed), put("two.json", failed)
+	o := options{root: dir, document: filepath.Join(dir, "v"), run: run{commit: "c1", machine: "m"}, merge: []string{"4.2.4=" + one, "5.0.1=" + two}}
+	var out bytes.Buffer
+	if ok, err := o.do(nil, &out); ok || err != nil || out.String() != "1 passed, 1 failed\n" {
+		t.Fatalf("merging: %v, %v, %q", ok, err, out.String())
+	}
+	document := func() string {
+		text, err := os.ReadFile(filepath.Join(dir, "v.md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	for _, want := range []string{
+		"## Pulsar 4.2.4\n\n1 passed, 0 failed. Ran on m.", "| p: A | passed | 1.0 |  | 2026-11-30 02:40 | c1 |",
+		"## Pulsar 5.0.1\n\n0 passed, 1 failed. Ran on m.", "| p: B | **failed** | 2.0 |  | 2026-12-01 02:40 | c1 |",
+	} {
+		if !strings.Contains(document(), want) {
+			t.Errorf("the document has no %q:\n%s", want, document())
+		}
+	}
+	if err := os.WriteFile(source, []byte("package p\n\nfunc TestA() {}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := (options{root: dir, document: o.document, render: true}).do(nil, &out); !ok || err != nil {
+		t.Fatalf("rendering: %v, %v", ok, err)
+	}
+	if text := document(); strings.Contains(text, "5.0.1") || !strings.Contains(text, "p: A") {
+		t.Errorf("with TestB gone:\n%s", text)
+	}
+	for _, bad := range []string{"4.2.4", "=" + one, "4.2.4=", "4 2=" + one, "4.2.4=" + filepath.Join(dir, "none.json")} {
+		o.merge = []string{bad}
+		if _, err := o.do(nil, &out); err == nil || !strings.Contains(err.Error(), strings.TrimPrefix(bad, "4.2.4=")) {
+			t.Errorf("-merge %s: %v", bad, err)
+		}
+	}
+}
+
+// TestDocument holds docs/verification.md to docs/verification.json, and both to the tests that there are.
+func TestDocument(t *testing.T) {
+	const remedy = "; `go run ./integration/testreport -render` writes it anew"
+	d, err := load("../../docs/verification.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("../../docs/verification.md")
+	if os.IsNotExist(err) && len(d.Versions) == 0 {
+		t.Skip("nothing was verified yet")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(text) != d.markdown() {
+		t.Error("docs/verification.md is not what docs/verification.json says" + remedy)
+	}
+	source := newSource("../..")
+	for _, v := range d.Versions {
+		for _, r := range v.Tests {
+			if !source.has(r.Package, r.top()) {
+				t.Errorf("docs/verification.md has %s of %s on %s: the test is gone"+remedy, r.Test, r.Package, v.Version)
+			}
+		}
 	}
 }
 
