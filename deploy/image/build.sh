@@ -3,7 +3,7 @@
 # image registry is reached. It has the commands of the official image that the tests use (bin/pulsar,
 # bin/apply-config-from-env.py with PULSAR_PREFIX_...). Does nothing when the image was made from the same files before.
 #
-#   build.sh [--force] [VERSION]    VERSION: 4.2.4 (default), 5.0.1
+#   build.sh [--force] [VERSION]    VERSION: 4.2.4 (default), 4.0.7, 3.0.7, 5.0.1
 #
 # Needs a Docker engine, apt-get, Maven and a JDK. Pulsar 5 runs on a JDK of 21 or newer: Debian's package is used where there
 # is one, else the newest JDK in JAVA_HOME, in the PATH or below /usr/lib/jvm. Exit code 3: there is none.
@@ -14,18 +14,20 @@ force=
 version=${1:-4.2.4}
 tag=ballast/pulsar:$version
 case $version in
+  3.*) pom=pom-4.xml needs=17 packages="17 21" ;;
   4.*) pom=pom-4.xml needs=17 packages="17 21 25" ;;
   5.*) pom=pom-5.xml needs=21 packages="25 21" ;;
-  *) echo "no recipe for Pulsar $version: the ones for 4.x and 5.x exist" >&2; exit 2 ;;
+  *) echo "no recipe for Pulsar $version: the ones for 3.x, 4.x and 5.x exist" >&2; exit 2 ;;
 esac
 
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/ballast
 mkdir -p "$cache"
 exec 9>"$cache/image.lock"
 flock 9 # two runs of the tests build one after the other
-inputs=$(cd "$here" && find . -type f | LC_ALL=C sort | xargs sha256sum | cat - <(echo "$version") | sha256sum | cut -c1-16)
-former=$(docker image inspect -f '{{index .Config.Labels "ballast.inputs"}}' "$tag" 2>/dev/null || true)
-if [ -z "$force" ] && [ "$former" = "$inputs" ]; then exit 0; fi
+# What this version is made from: a recipe for another one is none of it.
+recipe=$(cd "$here" && find build.sh "$pom" Dockerfile bin conf -type f | LC_ALL=C sort | xargs sha256sum | cat - <(echo "$version") | sha256sum | cut -c1-16)
+former=$(docker image inspect -f '{{index .Config.Labels "ballast.recipe"}}' "$tag" 2>/dev/null || true)
+if [ -z "$force" ] && [ "$former" = "$recipe" ]; then exit 0; fi
 
 work=$(mktemp -d "$cache/image.XXXXXX")
 trap 'rm -rf "$work"' EXIT
@@ -91,7 +93,7 @@ say "$(find "$pulsar/lib" -name '*.jar' | wc -l) jars: $(du -sm "$pulsar/lib" | 
 
 cp "$here/Dockerfile" "$work/context/"
 export DOCKER_BUILDKIT=0
-logged docker build --no-cache --network none --force-rm --label "ballast.inputs=$inputs" --label "ballast.pulsar=$version" -t "$tag" "$work/context"
+logged docker build --no-cache --network none --force-rm --label "ballast.recipe=$recipe" --label "ballast.pulsar=$version" -t "$tag" "$work/context"
 docker image prune -f --filter label=ballast.pulsar >/dev/null # the image that this one replaces
 docker run --rm --network none "$tag" test -s cds/classes.jsa ||
   { tail -n 30 "$work/log" >&2; say "warning: no archive of classes could be made, so brokers start slowly"; }
