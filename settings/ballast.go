@@ -10,6 +10,7 @@ type Ballast struct {
 	WebServiceURL                 string   `key:"webServiceUrl" alias:"adminUrl" type:"string" default:"http://localhost:8080" group:"Connection" doc:"admin REST address of the cluster, http:// or https://"`
 	ListenerName                  string   `key:"listenerName" type:"string" default:"" group:"Connection" doc:"advertised listener of the brokers to use; empty = the internal one"`
 	BallastBrokerAddresses        []string `key:"ballastBrokerAddresses" type:"list" default:"" group:"Connection" doc:"brokerId=host:port pairs: where to reach the admin REST of brokers whose own address cannot be reached from here"`
+	BallastZooKeeper              []string `key:"ballastZooKeeper" type:"list" default:"" group:"Connection" doc:"ZooKeeper of a Simple or Modular cluster, host:port, the last one with the path below which its metadata is; where brokers' load reports are read when they themselves do not give them; empty = not used"`
 	AuthPlugin                    string   `key:"authPlugin" type:"string" default:"" group:"Connection" doc:"authentication plug-in: a name or a Java class that Pulsar's clients know"`
 	AuthParams                    string   `key:"authParams" type:"string" default:"" secret:"true" group:"Connection" doc:"parameters of the plug-in"`
 	Token                         string   `key:"token" type:"string" default:"" secret:"true" group:"Connection" doc:"token to authenticate with"`
