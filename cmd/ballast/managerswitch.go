@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ballast-lb/ballast/control"
+	"github.com/ballast-lb/ballast/event"
+	"github.com/ballast-lb/ballast/manager"
+)
+
+// switchPoll is the pause between two looks at whether the brokers have followed.
+const switchPoll = time.Second
+
+// switchOptions are the flags of manager switch.
+type switchOptions struct {
+	output  string
+	execute bool
+	wait    time.Duration
+}
+
+func newManagerSwitch(a *app) *cobra.Command {
+	var o switchOptions
+	cmd := &cobra.Command{
+		Use:   "switch NAME",
+		Short: "Switch all brokers to a load manager at run time, when that breaks nothing",
+		Long: `NAME is simple or modular. Checks as ballast manager check does, prints what it would do and does it only with --execute:
+sets loadManagerClassName dynamically, then waits until every broker runs it and topics are found. What breaks is refused;
+the Extensible load manager is entered and left by restarting brokers (ballast migrate plan).
+
+Exit code: 0 done or nothing to do, 2 there is something to do (without --execute), 1 refused, not verified, or an error.`,
+		Args: oneName,
+		PreRunE: func(*cobra.Command, []string) error {
+			if o.wait < time.Second {
+				return fmt.Errorf("--wait is %v: it must be 1s or more", o.wait)
+			}
+			return checkOutput(o.output)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.switchManager(cmd.Context(), args[0], o) },
+	}
+	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "table, json or yaml")
+	cmd.Flags().BoolVar(&o.execute, "execute", false, "make the change; without it, it is only planned")
+	cmd.Flags().DurationVar(&o.wait, "wait", 2*time.Minute, "how long to wait until every broker has followed")
+	return cmd
+}
+
+// switched is the result of a switch.
+type switched struct {
+	manager.Check
+	Executed bool              `json:"executed"`
+	Verified bool              `json:"verified"`
+	Looked   int               `json:"topicsLookedUp"`       // topics that were looked up afterwards
+	Millis   int64             `json:"millis,omitempty"`     // until everything was verified
+	Left     []manager.Finding `json:"unverified,omitempty"` // what is not as it should be
+	Back     string            `json:"back,omitempty"`       // how to go back
+}
+
+func (a *app) switchManager(ctx context.Context, name string, o switchOptions) error {
+	s, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	before, err := s.managers(ctx)
+	if err != nil {
+		return err
+	}
+	out := switched{Check: manager.CheckSwitch(before, name)}
+	if o.execute && !out.Refused && !out.Done {
+		if err := s.carryOut(ctx, before, &out, o.wait); err != nil {
+			return err
+		}
+	}
+	if o.output != "table" {
+		err = a.encode(o.output, out)
+	} else {
+		a.printSwitched(out)
+	}
+	switch {
+	case err != nil:
+		return err
+	case out.Refused || out.Executed && !out.Verified:
+		return exitCode(exitError)
+	case !out.Executed && !out.Done:
+		return exitCode(exitPlanned)
+	}
+	return nil
+}
+
+func (a *app) printSwitched(out switched) {
+	printCheck(a.stdout, out.Check)
+	switch {
+	case out.Verified:
+		fmt.Fprintf(a.stdout, "\nDone: every broker runs %s, after %.1f s; %d topics were looked up and found.\n", out.To, float64(out.Millis)/1000, out.Looked)
+	case out.Executed:
+		fmt.Fprintf(a.stdout, "\nThe value was set, and this is not as it should be:")
+		printFindings(a.stdout, out.Left)
+		fmt.Fprintf(a.stdout, "\nTo go back: %s\n", out.Back)
+	case !out.Refused && !out.Done:
+		fmt.Fprintln(a.stdout, "\nNothing was changed: --execute does it.")
+	}
+}
+
+// carryOut sets the value, under the lock that keeps other Ballast processes from acting, and verifies.
+func (s *session) carryOut(ctx context.Context, before *manager.Cluster, out *switched, wait time.Duration) (err error) {
+	lock := control.NewLock(s.log, s.instance, lockTimeout, time.Now)
+	if err := lock.Acquire(ctx, false); err != nil {
+		if errors.Is(err, control.ErrNotHolder) {
+			return fmt.Errorf("a Ballast process acts on this cluster; stop it first: %w", err)
+		}
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Release()) }()
+	samples, err := s.sampleTopics(ctx, before)
+	if err != nil {
+		return err
+	}
+	out.Back = "pulsar-admin brokers delete-dynamic-config --config " + manager.Key
+	if out.Previous != nil {
+		out.Back = "pulsar-admin brokers update-dynamic-config --config " + manager.Key + " --value " + *out.Previous
+	}
+	begun := time.Now()
+	if err := s.cluster.SetDynamicConfig(ctx, manager.Key, out.To.Class()); err != nil {
+		return err
+	}
+	out.Executed = true
+	for clock := (control.SystemClock{}); ; {
+		left, looked, err := s.unverified(ctx, before, out.To, samples)
+		if err != nil {
+			return fmt.Errorf("%s is set and could not be verified (to go back: %s): %w", manager.Key, out.Back, err)
+		}
+		out.Left, out.Looked, out.Millis = left, looked, time.Since(begun).Milliseconds()
+		if out.Verified = len(left) == 0; out.Verified || time.Since(begun) > wait {
+			return nil
+		}
+		if err := clock.Sleep(ctx, switchPoll); err != nil {
+			return err
+		}
+	}
+}
+
+// unverified is what is not as it should be, now.
+func (s *session) unverified(ctx context.Context, before *manager.Cluster, to manager.Kind, samples []manager.Lookup) ([]manager.Finding, int, error) {
+	after, err := s.managers(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	if left := manager.Verify(before, after, to, nil); len(left) > 0 {
+		return left, 0, nil // look-ups would only add to what is going on
+	}
+	var looked []manager.Lookup
+	for _, x := range samples {
+		looked = append(looked, s.lookUp(ctx, x, after))
+	}
+	return manager.Verify(before, after, to, looked), len(looked), ctx.Err()
+}
+
+// lookUp looks a topic up and asks the broker that it leads to whether it owns the bundle.
+func (s *session) lookUp(ctx context.Context, x manager.Lookup, c *manager.Cluster) manager.Lookup {
+	address, err := s.cluster.Lookup(ctx, x.Topic)
+	if err != nil {
+		x.Error = err.Error()
+		return x
+	}
+	_, x.Broker, _ = strings.Cut(address, "://")
+	if !slices.ContainsFunc(c.Brokers, func(b manager.Broker) bool { return b.ID == x.Broker }) { // another listener's address
+		owner, err := s.cluster.OwnerOf(ctx, x.Bundle)
+		if err != nil {
+			x.Error = err.Error()
+		}
+		x.Owns = owner != ""
+		return x
+	}
+	owned, err := s.cluster.Owned(ctx, x.Broker)
+	if err != nil {
+		x.Error = err.Error()
+	}
+	x.Owns = slices.Contains(owned, x.Bundle)
+	return x
+}
+
+// samplesPerBroker is how many topics of each broker are looked up after a switch.
+const samplesPerBroker = 3
+
+// sampleTopics are topics of different bundles that the brokers serve now.
+func (s *session) sampleTopics(ctx context.Context, c *manager.Cluster) ([]manager.Lookup, error) {
+	var out []manager.Lookup
+	for _, b := range c.Brokers {
+		topics, err := s.cluster.TopicStats(ctx, b.ID)
+		if err != nil {
+			return nil, err
+		}
+		n, bundle := 0, ""
+		for _, t := range topics {
+			if t.Bundle == bundle || event.IsSystem(t.Bundle) || event.IsBrokerBound(t.Bundle) || n == samplesPerBroker {
+				continue
+			}
+			bundle = t.Bundle
+			n++
+			out = append(out, manager.Lookup{Topic: t.Topic, Bundle: t.Bundle})
+		}
+	}
+	return out, nil
+}
