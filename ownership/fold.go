@@ -128,7 +128,7 @@ func NewFold() *Fold {
 	return &Fold{
 		state: Snapshot{
 			records: new(btree.Map[string, *Record]), inFlight: new(btree.Map[string, *Record]), owned: new(btree.Map[string, string]),
-			owners: new(btree.Map[string, int]), unreadable: new(btree.Map[string, string]),
+			owners: new(btree.Map[string, int]), unreadable: new(btree.Map[string, string]), suspect: new(btree.Map[string, Suspicion]),
 		},
 		rules: make(map[Rule]int64),
 	}
@@ -150,6 +150,7 @@ func (f *Fold) Apply(m Message) Outcome {
 		o.After = next(before, m)
 		f.replace(m.Bundle, before, o.After)
 	}
+	f.doubt(o, m)
 	return o
 }
 
@@ -250,6 +251,6 @@ func (f *Fold) Snapshot() *Snapshot {
 	s := &f.state
 	return &Snapshot{
 		records: s.records.Copy(), inFlight: s.inFlight.Copy(), owned: s.owned.Copy(), owners: s.owners.Copy(),
-		unreadable: s.unreadable.Copy(), Applied: s.Applied, Last: s.Last,
+		unreadable: s.unreadable.Copy(), suspect: s.suspect.Copy(), Applied: s.Applied, Last: s.Last,
 	}
 }

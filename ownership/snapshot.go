@@ -26,6 +26,7 @@ type Snapshot struct {
 	owned      *btree.Map[string, string] // owned key to bundle
 	owners     *btree.Map[string, int]
 	unreadable *btree.Map[string, string]
+	suspect    *btree.Map[string, Suspicion]
 }
 
 // ownedKey is the key of a bundle among those of its owner; no broker id has a zero byte.
