@@ -1,56 +1,23 @@
 // Package guard stands between plan and action: it lets through what may run now and says why the rest may not. It is pure:
-// the snapshot, its own state and the limits go in, verdicts come out.
+// the snapshot, its own state and the limits go in, verdicts and the next state come out.
+//
+// A cycle is Observe (what has changed), Check (what may run), and Learn for everything that was tried.
 package guard
 
 import (
-	"maps"
+	"slices"
 
 	"github.com/ballast-lb/ballast/cluster"
-	"github.com/ballast-lb/ballast/event"
 	"github.com/ballast-lb/ballast/plan"
 	"github.com/ballast-lb/ballast/policy"
 )
 
-// Limits are the budgets and cool-downs. A limit of 0 is no limit.
-type Limits struct {
-	BundlesPerCycle  int     // decisions let through per cycle
-	BundlesPerSource int     // of these, from one broker
-	BundlesPerTarget int     // of these, to one broker
-	TopicsPerSecond  float64 // pace: a bundle of n topics takes n / TopicsPerSecond seconds of budget
-	BundleCoolDown   int64   // ms during which a moved bundle is left alone
-	BrokerCoolDown   int64   // ms during which a broker that gave or took a bundle does neither
-	FailureCoolDown  int64   // ms during which a bundle whose move failed is left alone
-	LoadDataTTL      int64   // ms after which load data that was heard is too old to act on
-}
-
-// State is what the guard remembers: when each bundle last moved, or failed to. It is versioned, plain data.
-type State struct {
-	Version int              `json:"version"`
-	Moved   map[string]int64 `json:"moved,omitempty"`   // bundle -> Unix ms
-	Failed  map[string]int64 `json:"failed,omitempty"`  // bundle -> Unix ms
-	Brokers map[string]int64 `json:"brokers,omitempty"` // broker id -> Unix ms when it last gave or took a bundle
-}
-
-// The reasons of the guard.
-var (
-	Missing        = plan.Code{ID: "GUARD_MISSING_LOAD_DATA", Template: "no load data of {brokers}"}
-	Stale          = plan.Code{ID: "GUARD_STALE_LOAD_DATA", Template: "the load data of {broker} is {age} ms old, the limit is {limit} ms"}
-	SourceChanged  = plan.Code{ID: "GUARD_SOURCE_CHANGED", Template: "{source} does not own the bundle, {owner} does"}
-	InFlight       = plan.Code{ID: "GUARD_IN_FLIGHT", Template: "the bundle is {state}"}
-	NotRegistered  = plan.Code{ID: "GUARD_NOT_REGISTERED", Template: "{broker} is not registered"}
-	CoolDown       = plan.Code{ID: "GUARD_COOL_DOWN", Template: "the bundle moved {age} ms ago, it rests for {limit} ms"}
-	BrokerRests    = plan.Code{ID: "GUARD_BROKER_COOL_DOWN", Template: "{broker} gave or took a bundle {age} ms ago, it rests for {limit} ms"}
-	FailedRecently = plan.Code{ID: "GUARD_FAILED_RECENTLY", Template: "a move of the bundle failed {age} ms ago, it rests for {limit} ms"}
-	CycleBudget    = plan.Code{ID: "GUARD_CYCLE_BUDGET", Template: "{limit} bundles per cycle are used up"}
-	SourceBudget   = plan.Code{ID: "GUARD_SOURCE_BUDGET", Template: "{limit} bundles per cycle from {source} are used up"}
-	TargetBudget   = plan.Code{ID: "GUARD_DESTINATION_BUDGET", Template: "{limit} bundles per cycle to {destination} are used up"}
-	Twice          = plan.Code{ID: "GUARD_TWICE", Template: "the plan names the bundle twice"}
-)
-
-// Verdict is what may run and what may not.
+// Verdict is what may run, what may not, and what the guard slows or holds even if no decision of this cycle is about it.
 type Verdict struct {
 	Run     []plan.Decision `json:"run"`
 	Refused []Refusal       `json:"refused,omitempty"`
+	Slowed  []plan.LeftOut  `json:"slowed,omitempty"` // a bundle, a broker, or neither: the whole cluster
+	AtOnce  int             `json:"atOnce,omitempty"` // how many of Run may be in flight together; 0 = no limit is set
 }
 
 // Refusal is a decision that may not run now.
@@ -60,39 +27,95 @@ type Refusal struct {
 }
 
 // Check lets through the decisions of a plan that may run now, in their order. policies is nil for a cluster without any.
+//
+// Moves in both directions between two brokers are a swap: as many of the first of them as may run, and together gain something,
+// are let through together; the others are judged alone.
 func Check(snap *cluster.Snapshot, decisions []plan.Decision, policies *policy.View, st State, lim Limits) Verdict {
-	c := check{snap: snap, policies: policies, st: st, lim: lim, from: map[string]int{}, to: map[string]int{}, seen: map[string]bool{}}
-	var v Verdict
-	for _, d := range decisions {
+	c := newCheck(snap, policies, st, lim)
+	v := Verdict{Slowed: c.slowed(), AtOnce: st.Pace.AtOnce(lim)}
+	swaps := swapsOf(decisions)
+	for i := range decisions {
+		d := &decisions[i]
+		if s := swaps[pairOf(d)]; s != nil && s.both() {
+			if !s.tried {
+				s.tried, s.runs = true, c.swap(decisions, s.moves)
+			}
+			if slices.Contains(s.runs, i) {
+				v.Run = append(v.Run, *d)
+				continue
+			}
+		}
 		if why, refused := c.refuse(d); refused {
-			v.Refused = append(v.Refused, Refusal{Decision: d, Why: why})
+			v.Refused = append(v.Refused, Refusal{Decision: *d, Why: why})
 			continue
 		}
-		c.count(d)
-		v.Run = append(v.Run, d)
+		c.count(d, 1)
+		v.Run = append(v.Run, *d)
 	}
 	return v
 }
 
+// check is one cycle: what it has let through so far counts for what comes next.
 type check struct {
 	snap     *cluster.Snapshot
 	policies *policy.View
 	st       State
 	lim      Limits
-	total    int
-	from, to map[string]int
-	seen     map[string]bool
+	frozen   plan.Reason // why nothing runs; zero = it may
+	stopped  plan.Reason // why nothing runs that no operator ordered; zero = it may
+
+	swapping   bool // a swap is judged as a whole
+	total      int
+	topics     int64
+	throughput float64
+	from, to   map[string]int
+	toTopics   map[string]int64
+	seen       map[string]bool
+	owners     map[string]string // bundle -> destination, of what was let through
+
+	figures []broker // by index; see figure
+	sizes   *sizes   // see size
+	places  *places  // see place
+	births  []int64  // by index; see isNew
+	oldest  int64
 }
 
-func (c *check) count(d plan.Decision) {
-	c.total++
-	c.from[d.Source]++
-	c.to[d.Destination]++
+func newCheck(snap *cluster.Snapshot, policies *policy.View, st State, lim Limits) *check {
+	c := &check{snap: snap, policies: policies, st: st, lim: lim, from: map[string]int{}, to: map[string]int{}, toTopics: map[string]int64{},
+		seen: map[string]bool{}, owners: map[string]string{}}
+	c.frozen, c.stopped = c.freeze()
+	return c
+}
+
+// count takes a decision that runs into account, or with sign -1 takes it back out.
+func (c *check) count(d *plan.Decision, sign int) {
+	c.total += sign
+	c.topics += int64(sign) * c.topicsOf(d)
+	c.throughput += float64(sign) * c.loadOf(d).throughput
+	c.from[d.Source] += sign
+	c.to[d.Destination] += sign
+	c.toTopics[d.Destination] += int64(sign) * c.topicsOf(d)
+	if sign < 0 {
+		delete(c.seen, d.Bundle)
+		delete(c.owners, d.Bundle)
+		return
+	}
 	c.seen[d.Bundle] = true
+	if d.Destination != "" && d.Action != plan.Split {
+		c.owners[d.Bundle] = d.Destination
+		if !c.swapping {
+			c.shift(d)
+		}
+	}
 }
 
-func (c *check) refuse(d plan.Decision) (plan.Reason, bool) {
-	for _, rule := range []func(plan.Decision) (plan.Reason, bool){c.bundle, c.brokers, c.policy, c.rest, c.budget} {
+// refuse is why a decision may not run. The order is that of how much is wrong: what is not so at all, what must never be, what
+// is of no use, what has to wait.
+func (c *check) refuse(d *plan.Decision) (plan.Reason, bool) {
+	if !none(c.frozen) {
+		return c.frozen, true
+	}
+	for _, rule := range [...]func(*plan.Decision) (plan.Reason, bool){c.bundle, c.brokers, c.policy, c.futile, c.stop, c.rest, c.turns, c.newcomer, c.gain, c.budget} {
 		if why, refused := rule(d); refused {
 			return why, true
 		}
@@ -102,144 +125,87 @@ func (c *check) refuse(d plan.Decision) (plan.Reason, bool) {
 
 func pass() (plan.Reason, bool) { return plan.Reason{}, false }
 
-// bundle: the bundle is one that may move, and it is where the plan thinks it is.
-func (c *check) bundle(d plan.Decision) (plan.Reason, bool) {
-	if c.seen[d.Bundle] {
-		return Twice.Because(), true
+func none(r plan.Reason) bool { return r.Code == "" }
+
+// pair is two brokers, the smaller id first.
+type pair struct{ a, b string }
+
+func pairOf(d *plan.Decision) pair {
+	switch {
+	case d.Action != plan.Transfer || d.Destination == "" || d.Source == d.Destination || Ordered(*d):
+		return pair{}
+	case d.Source < d.Destination:
+		return pair{d.Source, d.Destination}
 	}
-	if why := policy.Unmanaged(event.NamespaceOf(d.Bundle), nil); !why.IsZero() {
-		return plan.FromPolicy(why), true
-	}
-	i := c.snap.BundleIndex(d.Bundle)
-	if i < 0 || d.Action == plan.Place {
-		return pass()
-	}
-	b := &c.snap.Bundles[i]
-	if b.State != "" && b.State != "Owned" {
-		return InFlight.Because(plan.S("state", string(b.State))), true
-	}
-	if b.Owner != d.Source {
-		return SourceChanged.Because(plan.S("source", d.Source), plan.S("owner", orNobody(b.Owner))), true
-	}
-	return pass()
+	return pair{d.Destination, d.Source}
 }
 
-// brokers: both ends are alive by the registry and their load data is fresh.
-func (c *check) brokers(d plan.Decision) (plan.Reason, bool) {
-	for _, id := range []string{d.Source, d.Destination} {
-		if id == "" {
+// swap is the moves between two brokers.
+type swap struct {
+	there, back bool
+	moves       []int // indexes of decisions
+	tried       bool
+	runs        []int // those that run together
+}
+
+func (s *swap) both() bool { return s.there && s.back }
+
+// swapsOf finds the moves between each two brokers.
+func swapsOf(decisions []plan.Decision) map[pair]*swap {
+	out := map[pair]*swap{}
+	for i := range decisions {
+		p := pairOf(&decisions[i])
+		if p == (pair{}) {
 			continue
 		}
-		i := c.snap.BrokerIndex(id)
-		if i < 0 {
-			return NotRegistered.Because(plan.S("broker", id)), true
+		s := out[p]
+		if s == nil {
+			s = new(swap)
+			out[p] = s
 		}
-		b := &c.snap.Brokers[i]
-		if b.Load == nil && b.Local == nil && b.Report == nil {
-			return Missing.Because(plan.S("brokers", id)), true
-		}
-		if age := c.snap.Now - b.LoadHeard; c.lim.LoadDataTTL > 0 && age > c.lim.LoadDataTTL {
-			return Stale.Because(plan.S("broker", id), plan.N("age", age), plan.N("limit", c.lim.LoadDataTTL)), true
-		}
+		s.there, s.back = s.there || decisions[i].Source == p.a, s.back || decisions[i].Source == p.b
+		s.moves = append(s.moves, i)
 	}
-	return pass()
-}
-
-// policy: an admin unload ignores isolation, so it is checked here for every move.
-func (c *check) policy(d plan.Decision) (plan.Reason, bool) {
-	if c.policies == nil || d.Action == plan.Split {
-		return pass()
-	}
-	placed := policy.Placed{Bundle: d.Bundle, Broker: d.Source}
-	if i := c.snap.BundleIndex(d.Bundle); i >= 0 {
-		placed.NonPersistent = c.snap.Bundles[i].NonPersistent
-	}
-	if d.Destination != "" {
-		why := c.policies.Move(placed, d.Destination)
-		return plan.FromPolicy(why), !why.IsZero()
-	}
-	verdict := c.policies.Allowed(event.NamespaceOf(d.Bundle), !placed.NonPersistent)
-	switch {
-	case !verdict.Frozen.IsZero():
-		return plan.FromPolicy(verdict.Frozen), true
-	case !verdict.Others(d.Source):
-		return plan.FromPolicy(policy.NoOtherBroker.Because(policy.S("broker", d.Source), policy.S("namespace", event.NamespaceOf(d.Bundle)))), true
-	}
-	return pass()
-}
-
-// rest: what has just moved, or has just failed to, is left alone for a while, and so are the brokers of a move.
-func (c *check) rest(d plan.Decision) (plan.Reason, bool) {
-	if at, ok := c.st.Moved[d.Bundle]; ok && c.snap.Now-at < c.lim.BundleCoolDown {
-		return CoolDown.Because(plan.N("age", c.snap.Now-at), plan.N("limit", c.lim.BundleCoolDown)), true
-	}
-	if at, ok := c.st.Failed[d.Bundle]; ok && c.snap.Now-at < c.lim.FailureCoolDown {
-		return FailedRecently.Because(plan.N("age", c.snap.Now-at), plan.N("limit", c.lim.FailureCoolDown)), true
-	}
-	for _, id := range []string{d.Source, d.Destination} {
-		if at, ok := c.st.Brokers[id]; ok && c.snap.Now-at < c.lim.BrokerCoolDown {
-			return BrokerRests.Because(plan.S("broker", id), plan.N("age", c.snap.Now-at), plan.N("limit", c.lim.BrokerCoolDown)), true
-		}
-	}
-	return pass()
-}
-
-func (c *check) budget(d plan.Decision) (plan.Reason, bool) {
-	switch {
-	case over(c.total, c.lim.BundlesPerCycle):
-		return CycleBudget.Because(plan.N("limit", c.lim.BundlesPerCycle)), true
-	case over(c.from[d.Source], c.lim.BundlesPerSource):
-		return SourceBudget.Because(plan.N("limit", c.lim.BundlesPerSource), plan.S("source", d.Source)), true
-	case d.Destination != "" && over(c.to[d.Destination], c.lim.BundlesPerTarget):
-		return TargetBudget.Because(plan.N("limit", c.lim.BundlesPerTarget), plan.S("destination", d.Destination)), true
-	}
-	return pass()
-}
-
-func over(used, limit int) bool { return limit > 0 && used >= limit }
-
-// Record returns the state after a decision was tried at now: moved or failed. Entries that no rule asks for any more are
-// dropped. The state that goes in is not changed.
-func Record(st State, d plan.Decision, ok bool, now int64, lim Limits) State {
-	next := State{Version: 1, Moved: fresh(st.Moved, now-lim.BundleCoolDown), Failed: fresh(st.Failed, now-lim.FailureCoolDown),
-		Brokers: fresh(st.Brokers, now-lim.BrokerCoolDown)}
-	if ok {
-		next.Moved[d.Bundle] = now
-		for _, id := range []string{d.Source, d.Destination} {
-			if id != "" && lim.BrokerCoolDown > 0 {
-				next.Brokers[id] = now
-			}
-		}
-		delete(next.Failed, d.Bundle)
-	} else {
-		next.Failed[d.Bundle] = now
-	}
-	return next
-}
-
-func fresh(m map[string]int64, after int64) map[string]int64 {
-	out := maps.Clone(m)
-	if out == nil {
-		out = map[string]int64{}
-	}
-	maps.DeleteFunc(out, func(_ string, at int64) bool { return at <= after })
 	return out
 }
 
-// maxPause (ms) is a day: beyond it a pace is as good as standing still, and far beyond it durations overflow.
-const maxPause = 24 * 60 * 60 * 1000
+// mostSwapped is how many moves of a swap are tried together at most: after them, trying fewer takes too long.
+const mostSwapped = 32
 
-// Pause is how long (ms) to wait after starting a decision so that topics move no faster than the budget allows.
-func (l Limits) Pause(d plan.Decision) int64 {
-	if !(l.TopicsPerSecond > 0) || d.Topics <= 0 {
-		return 0
+// swap counts, and returns, the most of the first moves of a swap that may run together.
+func (c *check) swap(decisions []plan.Decision, moves []int) []int {
+	moves = moves[:min(len(moves), mostSwapped)]
+	for n := len(moves); n > 1; n-- {
+		if c.together(decisions, moves[:n]) {
+			return moves[:n]
+		}
 	}
-	return int64(min(float64(d.Topics)*1000/l.TopicsPerSecond, maxPause))
+	return nil
 }
 
-func orNobody(owner string) string {
-	if owner == "" {
-		return "nobody"
+// together says whether moves between two brokers may all run, and counts them if so.
+func (c *check) together(decisions []plan.Decision, moves []int) bool {
+	c.swapping = true
+	counted, before := 0, c.throughput
+	for _, i := range moves {
+		if _, refused := c.refuse(&decisions[i]); refused {
+			break
+		}
+		c.count(&decisions[i], 1)
+		counted++
 	}
-	return owner
+	ok := counted == len(moves) && c.swapGains(decisions, moves)
+	if !ok {
+		for _, i := range moves[:counted] {
+			c.count(&decisions[i], -1)
+		}
+		c.throughput = before // sums of floats do not subtract exactly
+	}
+	c.swapping = false
+	if ok {
+		for _, i := range moves {
+			c.shift(&decisions[i])
+		}
+	}
+	return ok
 }

@@ -121,7 +121,7 @@ func TestRecordKeepsWhatStillCounts(t *testing.T) {
 	limits := Limits{BundleCoolDown: 100, FailureCoolDown: 50, BrokerCoolDown: 20}
 	before := State{Version: 1, Moved: map[string]int64{first: now - 100, second: now - 99}, Failed: map[string]int64{third: now - 10}}
 	got := Record(before, transfer(third, b2), true, now, limits)
-	want := State{Version: 1, Moved: map[string]int64{second: now - 99, third: now}, Failed: map[string]int64{},
+	want := State{Version: StateVersion, Moved: map[string]int64{second: now - 99, third: now}, Failed: map[string]int64{},
 		Brokers: map[string]int64{b1: now, b2: now}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("state (-want +got):\n%s", diff)

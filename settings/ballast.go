@@ -42,6 +42,23 @@ type Ballast struct {
 	BallastUnloadTimeout      time.Duration `key:"ballastUnloadTimeout" type:"duration" default:"70s" range:"1s.." group:"Limits" doc:"limit of one unload request"`
 	BallastVerifyTimeout      time.Duration `key:"ballastVerifyTimeout" type:"duration" default:"30s" range:"1s.." group:"Limits" doc:"how long to wait for a moved bundle to show up at its new owner"`
 
+	// Of these, what the guard watches besides.
+
+	BallastMaxBundlesPerSource      int64         `key:"ballastMaxBundlesPerSource" type:"int" default:"0" unit:"bundles" range:"0.." group:"Limits" doc:"most bundles that one cycle moves away from one broker; 0 = no limit"`
+	BallastMaxBundlesPerDestination int64         `key:"ballastMaxBundlesPerDestination" type:"int" default:"0" unit:"bundles" range:"0.." group:"Limits" doc:"most bundles that one cycle moves to one broker; 0 = no limit"`
+	BallastMaxThroughputPerCycle    float64       `key:"ballastMaxThroughputPerCycle" type:"double" default:"0" unit:"bytes/s" range:"0.." group:"Limits" doc:"most throughput, in and out, of the bundles that one cycle moves; a bundle above it moves alone; 0 = no limit"`
+	BallastGainBy                   string        `key:"ballastGainBy" type:"string" default:"strategy" oneof:"strategy|usage|throughput|traffic|off" group:"Limits" doc:"a move runs only if it makes the higher of two brokers lower, by this figure; strategy: the one that the shedding strategy compares brokers by; traffic: messages or bytes, whichever falls"`
+	BallastNewBrokerTime            time.Duration `key:"ballastNewBrokerTime" type:"duration" default:"10m" range:"0s.." group:"Limits" doc:"how long a broker counts as new: it receives little at a time, and gives nothing while it is below the average; 0s = never"`
+	BallastNewBrokerPercent         float64       `key:"ballastNewBrokerPercent" type:"double" default:"10" unit:"percent" range:"0..100" group:"Limits" doc:"part of all bundles, and of all topics, that one cycle moves to a new broker at most; 0 = no limit"`
+	BallastMaxSilentBrokersPercent  float64       `key:"ballastMaxSilentBrokersPercent" type:"double" default:"25" unit:"percent" range:"0..100" group:"Limits" doc:"when more of the brokers, and at least two, have no fresh load data, nothing moves; 0 = no limit"`
+	BallastOscillationWindow        time.Duration `key:"ballastOscillationWindow" type:"duration" default:"1h" range:"0s.." group:"Limits" doc:"moves to and fro that are no further apart than this belong together; also how long the first hold lasts; 0s = not watched"`
+	BallastOscillationTurns         int64         `key:"ballastOscillationTurns" type:"int" default:"4" range:"0..15" group:"Limits" doc:"turns after which a bundle or a broker is held; from half of them on its cool-down doubles with each; 0 = not watched"`
+	BallastMaxMovesAtOnce           int64         `key:"ballastMaxMovesAtOnce" type:"int" default:"4" unit:"moves" range:"0.." group:"Limits" doc:"most moves under way together: one more for every round that ends well, half as many after a move that fails, is slow or hurts clients; 0 = one at a time, not watched"`
+	BallastSlowMove                 time.Duration `key:"ballastSlowMove" type:"duration" default:"20s" range:"0s.." group:"Limits" doc:"a move that takes longer counts as slow; 0s = none does"`
+	BallastMaxPublishLatency        time.Duration `key:"ballastMaxPublishLatency" type:"duration" default:"500ms" range:"0s.." group:"Limits" doc:"clients of a broker count as hurt by moves when the 99th percentile of their publish latency is above this and twice what is usual; 0s = not watched"`
+	BallastMaxReconnectRate         float64       `key:"ballastMaxReconnectRate" type:"double" default:"50" unit:"connections/s" range:"0.." group:"Limits" doc:"clients of a broker count as hurt by moves when they open more connections than this and twice what is usual; 0 = not watched"`
+	BallastMaintenanceWindows       []string      `key:"ballastMaintenanceWindows" type:"list" default:"" group:"Limits" doc:"when moves for balance are allowed, such as Mon-Fri 22:00-06:00 Europe/Berlin; with not before it: when they are not; empty = always"`
+
 	// Load.
 
 	BallastLoadSource            string        `key:"ballastLoadSource" type:"string" default:"published" oneof:"published|derived" group:"Load" doc:"published: the averages in the brokers' own events; derived: Ballast's own, from the raw usage in the events"`

@@ -6,6 +6,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/ballast-lb/ballast/internal/schedule"
 )
 
 // CheckBallast finds values of Ballast's own settings that make no sense, alone or together.
@@ -94,8 +97,13 @@ func (c *ballastChecker) running() {
 		"ballastTakeOver=true with ballastMode=%s: only govern acts; set ballastMode=govern or leave ballastTakeOver out", c.BallastMode)
 	c.report(c.BallastBundleCoolDown < c.BallastCycleInterval, Warning, "COOL_DOWN_BELOW_CYCLE", []string{"ballastBundleCoolDown", "ballastCycleInterval"},
 		"ballastBundleCoolDown=%s is shorter than ballastCycleInterval=%s: a bundle may move in every cycle", c.BallastBundleCoolDown, c.BallastCycleInterval)
-	c.report(c.BallastMode == "govern" && c.BallastMaxBundlesPerCycle == 0, Error, "NO_BUDGET", []string{"ballastMaxBundlesPerCycle", "ballastMode"},
-		"ballastMaxBundlesPerCycle=0 with ballastMode=govern: nothing would ever move; use ballastMode=advise")
+	c.report(c.BallastOscillationWindow > 0 && c.BallastOscillationTurns > 0 && c.BallastBundleCoolDown >= c.BallastOscillationWindow, Warning, "COOL_DOWN_HIDES_OSCILLATION",
+		[]string{"ballastBundleCoolDown", "ballastOscillationWindow"},
+		"ballastBundleCoolDown=%s is not shorter than ballastOscillationWindow=%s: no bundle can be seen going to and fro", c.BallastBundleCoolDown, c.BallastOscillationWindow)
+	for _, text := range c.BallastMaintenanceWindows {
+		_, err := schedule.Parse(text, func(string) (*time.Location, error) { return time.UTC, nil })
+		c.report(err != nil, Error, "MAINTENANCE_WINDOW", []string{"ballastMaintenanceWindows"}, "ballastMaintenanceWindows: %v", err)
+	}
 }
 
 func (c *ballastChecker) load() {

@@ -124,7 +124,11 @@ func TestCheckBallast(t *testing.T) {
 			[]string{"error BROKER_ADDRESS", "error BROKER_ADDRESS", "error BROKER_ADDRESS_TWICE"}},
 		{"take over without acting", []string{"ballastTakeOver", "true"}, []string{"error TAKE_OVER_WITHOUT_GOVERN"}},
 		{"take over", []string{"ballastTakeOver", "true", "ballastMode", "govern"}, nil},
-		{"no budget", []string{"ballastMaxBundlesPerCycle", "0", "ballastMode", "govern"}, []string{"error NO_BUDGET"}},
+		{"no limit on bundles", []string{"ballastMaxBundlesPerCycle", "0", "ballastMode", "govern"}, nil},
+		{"no bundle can be seen going to and fro", []string{"ballastBundleCoolDown", "1h"}, []string{"warning COOL_DOWN_HIDES_OSCILLATION"}},
+		{"nobody looks who goes to and fro", []string{"ballastBundleCoolDown", "1h", "ballastOscillationTurns", "0"}, nil},
+		{"windows", []string{"ballastMaintenanceWindows", "Mon-Fri 22:00-06:00 Europe/Berlin, not Sat+Sun 08:00-20:00 UTC"}, nil},
+		{"windows that are none", []string{"ballastMaintenanceWindows", "22:00-06:00, Mon 22:00-26:00 UTC"}, []string{"error MAINTENANCE_WINDOW", "error MAINTENANCE_WINDOW"}},
 		{"short cool-down", []string{"ballastBundleCoolDown", "59s"}, []string{"warning COOL_DOWN_BELOW_CYCLE"}},
 		{"no weights", []string{"ballastLoadSource", "derived", "ballastCPUWeight", "0", "ballastBandwidthInWeight", "0", "ballastBandwidthOutWeight", "0"}, []string{"error NO_WEIGHT"}},
 	} {
