@@ -34,6 +34,10 @@ type Broker struct {
 	NonPersistentTopics bool
 	StartedAt           int64 // Unix ms
 
+	// Stale is why nothing is known of its load now although it is registered: its report is too old, missing or unusable. It
+	// is no destination then, and what it serves is not lost. Load, Local and Report are nil. The zero value: it is known.
+	Stale policy.Reason
+
 	Load        *event.BrokerLoadData        // load data as decided on; nil if none was heard
 	LoadHeard   int64                        // Unix ms by our clock when Load was heard
 	Estimated   bool                         // Load was filled in from metrics

@@ -23,6 +23,12 @@ type Owners interface {
 	Owner(ctx context.Context, bundle string) (Ownership, error)
 }
 
+// NearOwners are Owners that find out faster when they are told where a bundle probably is.
+type NearOwners interface {
+	Owners
+	OwnerNear(ctx context.Context, bundle string, likely ...string) (Ownership, error)
+}
+
 // Executor carries decisions out, one at a time, and verifies what came of each.
 type Executor struct {
 	cluster Cluster
@@ -91,7 +97,7 @@ func (x *Executor) changed(ctx context.Context, d plan.Decision) string {
 	if d.Destination != "" && !registered(brokers, d.Destination) {
 		return fmt.Sprintf("the destination %s is not registered any more", d.Destination)
 	}
-	o, err := x.owners.Owner(ctx, d.Bundle)
+	o, err := x.owner(ctx, d.Bundle, d.Source, d.Destination)
 	if err != nil {
 		return fmt.Sprintf("the owner cannot be read: %v", err)
 	}
@@ -99,6 +105,14 @@ func (x *Executor) changed(ctx context.Context, d plan.Decision) string {
 		return fmt.Sprintf("the bundle is %s by %q, not owned by %s any more", o.State, o.Owner, d.Source)
 	}
 	return ""
+}
+
+// owner is who owns a bundle that is probably on one of some brokers.
+func (x *Executor) owner(ctx context.Context, bundle string, likely ...string) (Ownership, error) {
+	if near, ok := x.owners.(NearOwners); ok {
+		return near.OwnerNear(ctx, bundle, likely...)
+	}
+	return x.owners.Owner(ctx, bundle)
 }
 
 func registered(brokers []cluster.Broker, id string) bool {
@@ -126,7 +140,7 @@ func (x *Executor) verify(ctx context.Context, d plan.Decision) Outcome {
 	deadline := x.clock.Now().Add(x.limits.Verify)
 	var last string
 	for {
-		o, err := x.owners.Owner(ctx, d.Bundle)
+		o, err := x.owner(ctx, d.Bundle, d.Destination, d.Source)
 		switch {
 		case err != nil:
 			last = err.Error()

@@ -107,11 +107,15 @@ func (s *shedding) measure() bool {
 	return true
 }
 
-// missing is how many registered brokers have no load data, and the first of them.
+// missing is how many registered brokers have no load data, and the first of them. Those that are known to be stale are left
+// out of the cycle instead; clusters with the Extensible load manager have none.
 func (s *shedding) missing() (first string, n int) {
 	for i := range s.snap.Brokers {
 		id := s.snap.Brokers[i].ID
 		if i < len(s.snap.Load) && s.snap.Load[i].Broker == id || s.snap.LoadIndex(id) >= 0 {
+			continue
+		}
+		if !s.snap.Brokers[i].Stale.IsZero() {
 			continue
 		}
 		if n++; n == 1 {

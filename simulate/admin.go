@@ -141,6 +141,12 @@ func (e *Embedded) Policies(ctx context.Context) (out *policy.Set, err error) {
 	return out, err
 }
 
+// Namespaces are all namespaces, ordered.
+func (e *Embedded) Namespaces(ctx context.Context) (out []string, err error) {
+	err = e.ask(ctx, func(c *Cluster) error { out = slices.Sorted(slices.Values(c.namespaces)); return nil })
+	return out, err
+}
+
 // Bundles are the names of a namespace's bundles in range order.
 func (e *Embedded) Bundles(ctx context.Context, namespace string) (out []string, err error) {
 	err = e.ask(ctx, func(c *Cluster) error {

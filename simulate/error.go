@@ -3,6 +3,7 @@ package simulate
 import (
 	"errors"
 	"fmt"
+	"net/http"
 )
 
 // Error is what the simulated cluster answers instead of doing something.
@@ -23,6 +24,9 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Refused says whether the cluster said no before anything happened.
 func (e *Error) Refused() bool { return e.no }
+
+// NotFound says whether there is no such thing.
+func (e *Error) NotFound() bool { return e.Status == http.StatusNotFound }
 
 func refused(status int, format string, args ...any) error {
 	return &Error{Status: status, Err: fmt.Errorf(format, args...), no: true}

@@ -95,6 +95,9 @@ func (e *Error) Refused() bool {
 	return e.unsent || e.Status >= 400 && e.Status < 500 && e.Status != http.StatusRequestTimeout || e.Kind == BadRequest
 }
 
+// NotFound says whether Pulsar answered that there is no such thing.
+func (e *Error) NotFound() bool { return e.Kind == NotFound }
+
 // statusError is the error of an answer with a status that is no success. Pulsar's own answers carry their reason as
 // JSON; a 404 without one comes from something that is not Pulsar, and must not be taken for "there is none".
 func statusError(resp *http.Response) *Error {
