@@ -271,3 +271,6 @@ func (c *Cluster) awaitRegistry(ctx context.Context) error {
 		return err
 	})
 }
+
+// ZooKeeper is the address of the cluster's metadata store, host:port.
+func (c *Cluster) ZooKeeper() string { return c.metaIP + ":2181" }

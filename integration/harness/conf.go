@@ -3,6 +3,7 @@ package harness
 import (
 	"fmt"
 	"maps"
+	"strings"
 )
 
 // Manager is a load manager of Pulsar.
@@ -79,6 +80,11 @@ func brokerConf(meta, advertised string, layers ...map[string]string) map[string
 		"numWorkerThreadsForNonPersistentTopic": "2",
 		"bookkeeperClientNumWorkerThreads":      "2",
 		"bookkeeperClientNumIoThreads":          "2",
+	}
+	if strings.HasPrefix(Version(), "3.") {
+		// Such a broker does not start when it cannot find out how fast its interface is, which depends on the machine; this is
+		// what containers' interfaces say where they say it.
+		conf["loadBalancerOverrideBrokerNicSpeedGbps"] = "10"
 	}
 	for _, layer := range layers {
 		maps.Copy(conf, layer)

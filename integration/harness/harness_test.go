@@ -78,6 +78,22 @@ func TestBrokerConfIsLayered(t *testing.T) {
 	}
 }
 
+// A broker of Pulsar 3 is told the speed of its interface, unless the test says another.
+func TestInterfaceSpeed(t *testing.T) {
+	const key = "loadBalancerOverrideBrokerNicSpeedGbps"
+	for _, c := range []struct{ version, asked, want string }{{"3.0.7", "", "10"}, {"3.0.7", "0.1", "0.1"}, {"4.2.4", "", ""}} {
+		t.Setenv("BALLAST_PULSAR_IMAGE", "")
+		t.Setenv("BALLAST_PULSAR_VERSION", c.version)
+		layer := map[string]string{}
+		if c.asked != "" {
+			layer[key] = c.asked
+		}
+		if got := brokerConf("10.0.0.2", "10.0.0.11", layer)[key]; got != c.want {
+			t.Errorf("Pulsar %s, asked for %q: %q, want %q", c.version, c.asked, got, c.want)
+		}
+	}
+}
+
 func TestAddress(t *testing.T) {
 	subnet := netip.MustParsePrefix("198.18.7.0/24")
 	if got := address(subnet, brokerAddress); got != netip.MustParseAddr("198.18.7.11") {
