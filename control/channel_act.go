@@ -26,6 +26,8 @@ type Hooks struct {
 	Begin func(ctx context.Context, d plan.Decision) (skip string, err error)
 	// Pace is the least time from the beginning of a decision to that of the next one; nil = none.
 	Pace func(d plan.Decision) time.Duration
+	// Width is how many may be under way now, within the actor's own limit; nil = that one.
+	Width func() int
 	// End is told what came of each decision, in the order in which they end. An error ends the run as one of Begin does.
 	End func(o Outcome) error
 }

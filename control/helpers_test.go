@@ -115,6 +115,17 @@ func (j *memoryJournal) kinds() []control.Kind {
 // process starts one on a cluster that has reported for two minutes.
 func process(t *testing.T, e *simulate.Embedded, instance string, mode control.Mode, manager plan.Manager, takeOver bool) *world {
 	t.Helper()
+	return newProcess(t, e, instance, mode, manager, takeOver, false)
+}
+
+// processVia is a process that governs through the ownership topic.
+func processVia(t *testing.T, e *simulate.Embedded, manager plan.Manager) *world {
+	t.Helper()
+	return newProcess(t, e, "one", control.Govern, manager, false, true)
+}
+
+func newProcess(t *testing.T, e *simulate.Embedded, instance string, mode control.Mode, manager plan.Manager, takeOver, channel bool) *world {
+	t.Helper()
 	ctx := t.Context()
 	set := settings.Defaults()
 	views := control.NewViews(control.ViewOptions{Cluster: e, Log: e.Log(), Settings: set, Version: "4.2.4", Stepwise: true, Logger: quiet})
@@ -127,7 +138,13 @@ func process(t *testing.T, e *simulate.Embedded, instance string, mode control.M
 	}
 	lock := control.NewLock(e.Log(), instance, time.Second, e.Now)
 	journal := &memoryJournal{}
-	executor := control.NewExecutor(control.Locked(e, lock), views, e, control.ExecLimits{Request: time.Minute, Verify: 10 * time.Second, Poll: 100 * time.Millisecond})
+	var executor control.Actor = control.NewExecutor(control.Locked(e, lock), views, e, control.ExecLimits{Request: time.Minute, Verify: 10 * time.Second, Poll: 100 * time.Millisecond})
+	if channel {
+		x := control.NewChannel(control.ChannelOptions{Cluster: e, Topic: views, Log: e.Log(), Lock: lock, Clock: e, Admin: executor, Logger: quiet,
+			Limits: control.ChannelLimits{Concurrent: 16, Seen: 3 * time.Second, Verify: 20 * time.Second, Poll: 20 * time.Millisecond}})
+		t.Cleanup(func() { x.Close() })
+		executor = x
+	}
 	w := &world{Embedded: e, views: views, journal: journal, takeovers: control.NewTakeOvers(e.Log(), e, instance, e.Now)}
 	w.service = &control.Service{Cluster: e, Lock: lock, TakeOvers: w.takeovers, TakeOver: takeOver, Interval: time.Minute,
 		Standby: 5 * time.Second, Leave: time.Minute, Clock: e, Logger: quiet,
