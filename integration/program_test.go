@@ -75,13 +75,18 @@ func environment() []string {
 // start starts ballast with arguments against a cluster. It is killed when the test ends, if it still runs.
 func start(t *testing.T, c *harness.Cluster, args ...string) *program {
 	t.Helper()
+	return launch(t, nil, append(args, "--admin-service-url", c.AdminURL(), "--service-url", c.ServiceURL())...)
+}
+
+// launch starts ballast with exactly these arguments, and variables beside the environment.
+func launch(t *testing.T, env []string, args ...string) *program {
+	t.Helper()
 	path, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	args = append(args, "--admin-service-url", c.AdminURL(), "--service-url", c.ServiceURL())
 	p := &program{cmd: exec.Command(path, args...), done: make(chan struct{})}
-	p.cmd.Env = environment()
+	p.cmd.Env = append(environment(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = output{p, &p.stdout}, output{p, &p.stderr}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -100,7 +105,6 @@ func start(t *testing.T, c *harness.Cluster, args ...string) *program {
 	})
 	return p
 }
-
 func tail(s string) string { return s[max(0, len(s)-8000):] }
 
 // stop asks the program to end, as an operator does, and gives its exit code.

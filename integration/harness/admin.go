@@ -34,7 +34,7 @@ func status(err error) int {
 }
 
 // Admin requests are short; one that hangs is better repeated. Redirects (307) to another broker are followed.
-var httpClient = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+var httpClient = &http.Client{Timeout: 30 * time.Second, Transport: authorized{&http.Transport{DisableKeepAlives: true}}}
 
 // call sends body as JSON (nil: none) and decodes the answer into out (nil: dropped; *string: as it is).
 func call(ctx context.Context, method, url string, body, out any) error {

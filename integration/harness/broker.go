@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -70,7 +71,17 @@ func (b *Broker) set(s State) {
 // create makes and starts the container and waits until the broker is ready.
 func (b *Broker) create(ctx context.Context) error {
 	c := b.cluster
-	container, err := tc.Run(ctx, c.image, request(c.network, b.Name, b.IP, brokerEnv(b.conf), brokerScript)...)
+	what := request(c.network, b.Name, b.IP, brokerEnv(b.conf), brokerScript)
+	if c.options.Secure != nil {
+		files, err := c.options.Secure.files(b.IP)
+		if err != nil {
+			return err
+		}
+		for path, content := range files {
+			what = append(what, tc.WithFiles(tc.ContainerFile{Reader: bytes.NewReader(content), ContainerFilePath: path, FileMode: 0o644}))
+		}
+	}
+	container, err := tc.Run(ctx, c.image, what...)
 	b.mu.Lock()
 	b.container = container
 	b.mu.Unlock()

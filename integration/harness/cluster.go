@@ -26,6 +26,7 @@ type Options struct {
 	Manager Manager
 	Brokers int               // how many; 0 = 3
 	Conf    map[string]string // keys of broker.conf, before the harness's own and the manager's
+	Secure  *Secure           // authentication, authorization and TLS; nil = none of them
 }
 
 func (o Options) withDefaults() Options {
@@ -37,7 +38,7 @@ func (o Options) withDefaults() Options {
 
 func (o Options) equal(p Options) bool {
 	o, p = o.withDefaults(), p.withDefaults()
-	return o.Manager == p.Manager && o.Brokers == p.Brokers && maps.Equal(o.Conf, p.Conf)
+	return o.Manager == p.Manager && o.Brokers == p.Brokers && maps.Equal(o.Conf, p.Conf) && o.Secure == p.Secure
 }
 
 // The limits of waiting. They only bound what hangs; nothing is expected to take that long.
@@ -138,8 +139,13 @@ func (c *Cluster) newBroker(conf map[string]string) *Broker {
 	defer c.mu.Unlock()
 	ip := address(c.subnet, brokerAddress+c.added)
 	c.added++
+	layers := []map[string]string{c.options.Manager.conf(), c.options.Conf, conf}
+	if c.options.Secure != nil {
+		layers = append(layers, c.options.Secure.conf())
+		tokens.Store(ip.String(), c.options.Secure.Token(Super))
+	}
 	b := &Broker{Name: fmt.Sprintf("broker-%d", c.added), IP: ip, ID: ip.String() + ":8080", cluster: c,
-		conf: brokerConf(c.metaIP, ip.String(), c.options.Manager.conf(), c.options.Conf, conf)}
+		conf: brokerConf(c.metaIP, ip.String(), layers...)}
 	c.brokers = append(c.brokers, b)
 	return b
 }
@@ -149,6 +155,7 @@ func (c *Cluster) Close(ctx context.Context) error {
 	var errs []error
 	for _, b := range c.Brokers() {
 		errs = append(errs, b.remove(ctx))
+		tokens.Delete(b.IP.String())
 	}
 	if c.meta != nil {
 		errs = append(errs, c.meta.Terminate(ctx, tc.StopTimeout(0)))
