@@ -23,7 +23,7 @@ type Auth struct {
 	BasicUser     string
 	BasicPassword string
 	OAuth2        OAuth2
-	// Plugin and Params name any other provider of the client library as Pulsar's tools do, Params as a JSON object.
+	// Plugin and Params name any other provider of the client library as Pulsar's client.conf does.
 	Plugin string
 	Params string
 }
@@ -117,9 +117,9 @@ func (a Auth) build(way string) (auth.Provider, error) {
 	case "OAuth2":
 		return a.OAuth2.provider()
 	}
-	params := a.Params
-	if params == "" {
-		params = "{}"
+	params, err := pluginParams(a.Plugin, a.Params)
+	if err != nil {
+		return nil, err
 	}
 	return auth.NewProvider(a.Plugin, params)
 }

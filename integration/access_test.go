@@ -133,7 +133,7 @@ func TestAccess(t *testing.T) {
 	}{
 		{"no credentials", s.plain(), []string{"401"}},
 		{"a token of another cluster", slices.Concat(s.plain(), []string{"--token-file", keys.File(t, "stranger", harness.NewSecure(t).Token(harness.Super))}), []string{"401"}},
-		{"a role without rights", slices.Concat(s.plain(), []string{"--token-file", keys.File(t, "nobody", keys.Token("nobody"))}), []string{"403"}},
+		{"a role without rights", slices.Concat(s.plain(), []string{"--token-file", keys.File(t, "nobody", keys.Token("nobody"))}), []string{"not authorized", "nobody", "LIST_RUNTIME_CONFIGURATIONS"}},
 		{"an authority that is not trusted", slices.Concat(s.tls()[:4], []string{"--token-file", file}), []string{"certificate"}},
 		{"a token file that is not there", slices.Concat(s.plain(), []string{"--token-file", filepath.Join(t.TempDir(), "none")}), []string{"TokenFile", "no such file"}},
 	} {

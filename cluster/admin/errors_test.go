@@ -141,7 +141,7 @@ func rawServer(t *testing.T, answer string) string {
 
 func TestTimeouts(t *testing.T) {
 	f := newFake(t).on("GET /admin/v2/brokers", hang(t)).on("PUT /admin/v2/namespaces/t/ns/0x00000000_0xffffffff/unload", hang(t))
-	client := newClient(t, admin.Options{ReadTimeout: 20 * time.Millisecond, WriteTimeout: 20 * time.Millisecond}, f.URL)
+	client := newClient(t, admin.Options{ReadTimeout: 250 * time.Millisecond, WriteTimeout: 250 * time.Millisecond}, f.URL)
 	_, err := client.BrokerIDs(t.Context())
 	checkError(t, err, admin.Timeout, true, true)
 	if n := len(f.requests()); n != 3 || !errors.Is(err, context.DeadlineExceeded) {
