@@ -11,11 +11,13 @@ import (
 	"github.com/ballast-lb/ballast/topics"
 )
 
-// Lock lets one process act: whoever holds the exclusive producer on topics.Leader. Every Confirm is a message sent through
+// Lock lets one process act: whoever holds the exclusive producer on its topic, which is topics.Leader for who acts on the
+// cluster and topics.Reporter for who reports. Every Confirm is a message sent through
 // it, so a holder that was cut off finds out before it acts. Pulsar never tells an old holder that it was fenced out; a
 // send that fails or does not finish in time therefore loses the lock for good.
 type Lock struct {
 	log      topics.Log
+	topic    string
 	instance string
 	timeout  time.Duration
 	now      func() time.Time
@@ -28,20 +30,25 @@ type Lock struct {
 // ErrNotHolder is returned when this process does not hold the lock, or has just lost it.
 var ErrNotHolder = errors.New("another process acts: the lock is not held")
 
-// NewLock makes the lock of one instance. timeout bounds one send; after it the lock counts as lost.
+// NewLock makes the lock of one instance on topics.Leader. timeout bounds one send; after it the lock counts as lost.
 func NewLock(log topics.Log, instance string, timeout time.Duration, now func() time.Time) *Lock {
-	return &Lock{log: log, instance: instance, timeout: timeout, now: now}
+	return NewLockOn(log, topics.Leader, instance, timeout, now)
+}
+
+// NewLockOn is NewLock on another persistent topic.
+func NewLockOn(log topics.Log, topic, instance string, timeout time.Duration, now func() time.Time) *Lock {
+	return &Lock{log: log, topic: topic, instance: instance, timeout: timeout, now: now}
 }
 
 // Acquire takes the lock. With wait it stands in line until ctx ends; without, it returns ErrNotHolder when it is taken. After
 // an error nothing is held, so that this process does not stand in its own way at the next try.
 func (l *Lock) Acquire(ctx context.Context, wait bool) error {
-	pub, err := l.log.Publisher(ctx, topics.Leader, topics.PublishOptions{Exclusive: true, Wait: wait})
+	pub, err := l.log.Publisher(ctx, l.topic, topics.PublishOptions{Exclusive: true, Wait: wait})
 	if errors.Is(err, topics.ErrFenced) {
 		return fmt.Errorf("%w: %w", ErrNotHolder, err)
 	}
 	if err != nil {
-		return fmt.Errorf("take the lock on %s: %w", topics.Leader, err)
+		return fmt.Errorf("take the lock on %s: %w", l.topic, err)
 	}
 	l.mu.Lock()
 	l.pub, l.lost = pub, nil

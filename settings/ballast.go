@@ -33,6 +33,12 @@ type Ballast struct {
 	BallastCycleInterval time.Duration `key:"ballastCycleInterval" type:"duration" default:"1m" range:"1s.." group:"Running" doc:"pause between cycles"`
 	BallastRepairs       []string      `key:"ballastRepairs" type:"list" default:"" group:"Running" doc:"faults of Pulsar's strategies to repair, by name"`
 
+	// Reporting: what brokers do not publish themselves.
+
+	BallastReport              string        `key:"ballastReport" type:"string" default:"auto" oneof:"auto|never|always" group:"Reporting" doc:"whether Ballast publishes the load reports of Modular and Simple brokers, and the bundles of Extensible ones, on system topics; auto: in advise and govern, not in observe"`
+	BallastReportInterval      time.Duration `key:"ballastReportInterval" type:"duration" default:"0s" range:"0s.." group:"Reporting" doc:"pause between two readings of the load reports; 0s = loadBalancerReportUpdateMinIntervalMillis"`
+	BallastBundleStatsInterval time.Duration `key:"ballastBundleStatsInterval" type:"duration" default:"1m" range:"0s.." group:"Reporting" doc:"pause between two readings of the topics of an Extensible broker, from which come the bundles that it does not publish; 0s = never"`
+
 	// Limits on what is moved.
 
 	BallastMaxBundlesPerCycle int64         `key:"ballastMaxBundlesPerCycle" type:"int" default:"10" unit:"bundles" range:"0.." group:"Limits" doc:"most bundles that one cycle moves; 0 = no limit"`

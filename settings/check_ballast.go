@@ -17,6 +17,7 @@ func CheckBallast(b *Ballast) []Problem {
 	c.addresses()
 	c.authentication()
 	c.running()
+	c.reporting()
 	c.load()
 	return c.problems
 }
@@ -104,6 +105,13 @@ func (c *ballastChecker) running() {
 		_, err := schedule.Parse(text, func(string) (*time.Location, error) { return time.UTC, nil })
 		c.report(err != nil, Error, "MAINTENANCE_WINDOW", []string{"ballastMaintenanceWindows"}, "ballastMaintenanceWindows: %v", err)
 	}
+}
+
+func (c *ballastChecker) reporting() {
+	c.report(c.BallastReportInterval > 0 && c.BallastReportInterval < time.Second, Error, "REPORT_INTERVAL", []string{"ballastReportInterval"},
+		"ballastReportInterval is %s: it must be 1s or more, or 0s for the cluster's own interval", c.BallastReportInterval)
+	c.report(c.BallastBundleStatsInterval > 0 && c.BallastBundleStatsInterval < 10*time.Second, Error, "BUNDLE_STATS_INTERVAL", []string{"ballastBundleStatsInterval"},
+		"ballastBundleStatsInterval is %s: brokers make long answers, so it must be 10s or more, or 0s for never", c.BallastBundleStatsInterval)
 }
 
 func (c *ballastChecker) load() {

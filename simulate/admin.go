@@ -194,18 +194,6 @@ func (e *Embedded) EstimateLoad(ctx context.Context, id string) (d event.BrokerL
 	return d, top, err
 }
 
-// LoadReport is the load report of a Modular broker; Extensible ones fail, as real ones do.
-func (e *Embedded) LoadReport(ctx context.Context, id string) (d event.LocalBrokerData, err error) {
-	err = e.ask(ctx, func(c *Cluster) error {
-		if c.cfg.Kind != Modular {
-			return &Error{Status: http.StatusInternalServerError, Err: errUnsupported, no: true}
-		}
-		d, err = c.LoadReport(id)
-		return err
-	})
-	return d, err
-}
-
 // Publishers is how many producers a topic has.
 func (e *Embedded) Publishers(ctx context.Context, topic string) (n int, err error) {
 	err = e.ask(ctx, func(*Cluster) error { n = e.log.Publishers(topic); return nil })

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/ballast-lb/ballast/event"
 )
 
 // TestMetricsOfPulsar: Pulsar writes samples of one metric in several places and with blanks between labels.
@@ -58,7 +60,7 @@ func FuzzAnswers(f *testing.F) {
 				t.Errorf("%v was not asked for", s)
 			}
 		}
-		if _, err := decodeReport([]byte(answer)); err != nil {
+		if _, err := event.DecodeReport([]byte(answer)); err != nil {
 			if kind, _ := kindOf(err); kind != BadAnswer {
 				t.Errorf("%v is %s", err, kind)
 			}

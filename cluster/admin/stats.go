@@ -125,34 +125,45 @@ func bundleStats(topics []TopicStats) (out []event.NamedBundleStats) {
 	return out
 }
 
-// LoadReport is a broker's load report: one of the two, depending on its load manager.
-type LoadReport struct {
-	Local  *event.LocalBrokerData // Modular
-	Simple *event.LoadReport      // Simple
+// BundleStats are the statistics of all bundles that a broker serves, ordered by name, summed over the topics' own. Brokers
+// renew those once a minute by default, and make a long answer of them: ask seldom.
+func (c *Client) BundleStats(ctx context.Context, broker string) ([]event.NamedBundleStats, error) {
+	topics, err := c.TopicStats(ctx, broker)
+	if err != nil {
+		return nil, err
+	}
+	return bundleStats(topics), nil
 }
+
+// LoadReport is a broker's load report: one of the two, depending on its load manager.
+type LoadReport = event.BrokerReport
 
 // LoadReport makes a broker tell its load. An Extensible one cannot: errors.Is(err, Unsupported).
 func (c *Client) LoadReport(ctx context.Context, broker string) (report LoadReport, err error) {
+	ctx = allowAnswer(ctx, 2*c.options.MaxAnswer) // it names every bundle that the broker serves
 	err = c.readAt(ctx, "load report of "+broker, broker, c.get("/admin/v2/broker-stats/load-report", func(r io.Reader) error {
 		document, err := io.ReadAll(r)
 		if err != nil {
 			return err
 		}
-		report, err = decodeReport(document)
+		report, err = event.DecodeReport(document)
 		return err
 	}))
-	return report, err
-}
-
-func decodeReport(document []byte) (LoadReport, error) {
-	kind, err := event.KindOfReport(document)
 	if err != nil {
 		return LoadReport{}, err
 	}
-	if kind == event.SimpleReport {
-		d, err := event.Decode[event.LoadReport](document)
-		return LoadReport{Simple: &d}, err
+	return report, nil
+}
+
+// LoadManagerOf is the class name of the load manager that a broker runs, as its runtime configuration says.
+func (c *Client) LoadManagerOf(ctx context.Context, broker string) (string, error) {
+	config, err := c.RuntimeConfigOf(ctx, broker)
+	if err != nil {
+		return "", err
 	}
-	d, err := event.Decode[event.LocalBrokerData](document)
-	return LoadReport{Local: &d}, err
+	class := config["loadManagerClassName"]
+	if class == "" {
+		return "", &Error{Op: "load manager of " + broker, Kind: BadAnswer, Reason: "the runtime configuration has no loadManagerClassName", RetrySafe: true}
+	}
+	return class, nil
 }

@@ -1,0 +1,316 @@
+package reporter
+
+import (
+	"encoding/json"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/ballast-lb/ballast/event"
+	"github.com/ballast-lb/ballast/load"
+	"github.com/ballast-lb/ballast/plan"
+	"github.com/ballast-lb/ballast/settings"
+	"github.com/ballast-lb/ballast/topics"
+)
+
+// Rules say when a report counts and when what follows from it is published. Times are in ms.
+type Rules struct {
+	Weights          load.Weights
+	History          float64 // loadBalancerHistoryResourcePercentage
+	ThresholdPercent int64   // loadBalancerReportUpdateThresholdPercentage
+	MaxMinutes       int64   // loadBalancerReportUpdateMaxIntervalMinutes
+	MinInterval      int64   // loadBalancerReportUpdateMinIntervalMillis
+	StatsInterval    int64   // statsUpdateFrequencyInSecs: brokers publish top bundles after each pass
+	Grace            int64   // a broker is stale when its last good report is older
+	Unwritten        bool    // loadBalancerEnabled=false: brokers store no reports, so lastUpdate need not advance
+	Top              load.TopKRules
+}
+
+// graceSlack is what is added to the interval until a report counts as missing.
+const graceSlack = 5 * time.Second
+
+// RulesOf are the rules that follow from the cluster's settings when reports are read every interval.
+func RulesOf(s *settings.Settings, interval time.Duration) Rules {
+	return Rules{
+		Weights: load.WeightsOf(s), History: s.LoadBalancerHistoryResourcePercentage,
+		ThresholdPercent: s.LoadBalancerReportUpdateThresholdPercentage, MaxMinutes: s.LoadBalancerReportUpdateMaxIntervalMinutes,
+		MinInterval: s.LoadBalancerReportUpdateMinIntervalMillis, StatsInterval: s.StatsUpdateFrequencyInSecs * 1000,
+		Grace: (interval + graceSlack).Milliseconds(),
+		Top: load.TopKRules{K: int(s.LoadBalancerMaxNumberOfBundlesInBundleLoadReport), Excluded: s.LoadBalancerSheddingExcludedNamespaces,
+			WithPolicies: s.LoadBalancerSheddingBundlesWithPoliciesEnabled},
+	}
+}
+
+// simpleSlack is how long lastUpdate of a Simple broker may stand still beside its report interval: it is renewed whenever
+// the broker is asked.
+const simpleSlack = 60_000 // ms
+
+// advanceLimit is how long lastUpdate may stand still. A Modular broker renews it when it stores its report, which it does
+// at least every MaxMinutes.
+func (r *Rules) advanceLimit(kind event.ReportKind) int64 {
+	if kind == event.SimpleReport {
+		return 2*r.MinInterval + simpleSlack
+	}
+	return r.MaxMinutes*60_000 + 2*r.MinInterval + r.Grace
+}
+
+// Event is what is to be published.
+type Event struct {
+	Topic string
+	Key   string          // broker id
+	Value json.Marshaler  // nil = a tombstone
+	Need  load.ReportNeed // of load data: what made it due
+}
+
+// Broker is what is remembered of one broker between two readings of its report. It is pure: Hear and Fail take a reading
+// and say what is to be published; Published says that it was.
+type Broker struct {
+	ID string
+
+	load      event.BrokerLoadData     // with the averages, as of the last good report
+	written   event.BrokerLoadData     // as last published
+	onLoad    bool                     // load data of ours is on its topic
+	seen      []event.NamedBundleStats // what the next list of top bundles is made from
+	stats     []event.NamedBundleStats // what the published one was made from
+	topAt     int64                    // when that was published
+	onTop     bool
+	onReport  bool
+	onBundles bool
+
+	heard    int64        // Unix ms of the last good report; 0 = none
+	failing  int64        // Unix ms of the first reading that failed since; 0 = none
+	update   int64        // lastUpdate of the last report that was read
+	advanced int64        // Unix ms when it last advanced
+	doubt    *plan.Reason // why the reports do not count until their lastUpdate advances
+	started  int64        // startTimestamp of a Modular broker
+	stale    *plan.Reason
+}
+
+// NewBroker knows nothing of a broker yet.
+func NewBroker(id string) *Broker { return &Broker{ID: id, load: event.NewBrokerLoadData()} }
+
+// Stale is why the broker is stale; false when it is not.
+func (b *Broker) Stale() (plan.Reason, bool) {
+	if b.stale == nil {
+		return plan.Reason{}, false
+	}
+	return *b.stale, true
+}
+
+// Heard is when the last good report was read, Unix ms; 0 if none was.
+func (b *Broker) Heard() int64 { return b.heard }
+
+// Load is the load data that follows from the reports so far; false before the first good one and while the broker is stale.
+func (b *Broker) Load() (event.BrokerLoadData, bool) {
+	return b.load, b.stale == nil && b.heard > 0
+}
+
+// Reading is one report and what is needed to judge it.
+type Reading struct {
+	Report     event.BrokerReport
+	Now        int64                                // Unix ms by our clock
+	Registered func(id string) bool                 // whether an id is another broker's; nil = not known
+	HasPolicy  func(namespace string) (bool, error) // whether a namespace has a policy; nil = none has
+}
+
+// Hear takes a report in and returns what is to be published: the report itself always, load data when Pulsar's conditions
+// say so (load.NeedsReport), top bundles after each pass of the broker's statistics. A report that cannot be believed makes
+// the broker stale at once. The error is HasPolicy's: there are no top bundles then.
+func (b *Broker) Hear(in Reading, r *Rules) ([]Event, error) {
+	if why, bad := b.judge(&in, r); bad {
+		return b.retire(why), nil
+	}
+	if d := in.Report.Local; d != nil {
+		if b.started != 0 && d.StartTimestamp > b.started {
+			b.load = event.NewBrokerLoadData() // another process: its averages start anew
+		}
+		b.started = d.StartTimestamp
+	}
+	b.heard, b.failing, b.stale = in.Now, 0, nil
+	Derive(&b.load, in.Report, r.Weights, r.History, in.Now)
+	out := []Event{{Topic: topics.LocalBrokerData, Key: b.ID, Value: in.Report}}
+	if need := load.NeedsReport(&b.written, &b.load, in.Now, r.MaxMinutes, r.ThresholdPercent); need.Needed || !b.onLoad {
+		out = append(out, Event{Topic: topics.BrokerLoadData, Key: b.ID, Value: b.load, Need: need})
+	}
+	top, err := b.topBundles(&in, r)
+	if top != nil {
+		out = append(out, *top)
+	}
+	return out, err
+}
+
+// topBundles is the list of top bundles if it is due: when the figures changed, which tells of a pass of the statistics, or
+// as long after the last list as a pass takes.
+func (b *Broker) topBundles(in *Reading, r *Rules) (*Event, error) {
+	stats := in.Report.Stats()
+	if b.onTop && in.Now-b.topAt < r.StatsInterval && slices.Equal(stats, b.stats) {
+		return nil, nil
+	}
+	rules := r.Top
+	rules.HasPolicy = in.HasPolicy
+	top, err := load.TopK(stats, rules)
+	if err != nil {
+		return nil, err
+	}
+	data := event.NewTopBundlesLoadData()
+	if top != nil {
+		data.TopBundlesLoadData = top
+	}
+	b.seen = stats
+	return &Event{Topic: topics.TopBundles, Key: b.ID, Value: data}, nil
+}
+
+// Fail takes in that no report could be read. The broker is stale when its last good report is older than the grace, or when
+// there was none: until then what was published stands.
+func (b *Broker) Fail(now int64, r *Rules, why func(seconds int64) plan.Reason) []Event {
+	if b.failing == 0 {
+		b.failing = now
+	}
+	if b.heard > 0 && b.stale == nil && now-b.heard <= r.Grace {
+		return nil
+	}
+	since := b.heard
+	if since == 0 {
+		since = b.failing
+	}
+	return b.retire(why((now - since) / 1000))
+}
+
+// retire makes the broker stale. Its load data and top bundles are withdrawn, so that nobody takes it for a destination, and
+// its averages start anew, as those of a broker that withdraws them do (Pulsar: BrokerLoadData.clear). Its whole report
+// stays as it was read last: the bundles in it are not lost.
+func (b *Broker) retire(why plan.Reason) []Event {
+	b.stale = &why
+	b.load = event.NewBrokerLoadData()
+	return b.withdrawLoad()
+}
+
+func (b *Broker) withdrawLoad() (out []Event) {
+	if b.onLoad {
+		out = append(out, Event{Topic: topics.BrokerLoadData, Key: b.ID})
+	}
+	if b.onTop {
+		out = append(out, Event{Topic: topics.TopBundles, Key: b.ID})
+	}
+	return out
+}
+
+// Withdraw is what takes back everything that was published of the broker.
+func (b *Broker) Withdraw() []Event {
+	out := b.withdrawLoad()
+	if b.onReport {
+		out = append(out, Event{Topic: topics.LocalBrokerData, Key: b.ID})
+	}
+	if b.onBundles {
+		out = append(out, Event{Topic: topics.BundleStats, Key: b.ID})
+	}
+	return out
+}
+
+// Published takes in that an event of this broker is on its topic since now (Unix ms).
+func (b *Broker) Published(e Event, now int64) {
+	there := e.Value != nil
+	switch e.Topic {
+	case topics.LocalBrokerData:
+		b.onReport = there
+	case topics.BundleStats:
+		b.onBundles = there
+	case topics.TopBundles:
+		b.onTop, b.topAt, b.stats = there, now, b.seen
+	case topics.BrokerLoadData:
+		b.onLoad = there
+		if there {
+			b.load.ReportedAt = now
+			b.written = b.load
+		}
+	}
+}
+
+// Forget forgets what was published: another process reports now.
+func (b *Broker) Forget() { b.onLoad, b.onTop, b.onReport, b.onBundles = false, false, false, false }
+
+// judge says whether a report cannot be believed.
+func (b *Broker) judge(in *Reading, r *Rules) (plan.Reason, bool) {
+	if other, is := b.ofAnother(in); is {
+		return OfAnother.Because(plan.S("other", other)), true
+	}
+	if why, bad := b.age(in, r); bad {
+		return why, true
+	}
+	if d := in.Report.Local; d != nil && d.NullResources.Without(event.Memory) != 0 {
+		return Unreadable.Because(plan.N("seconds", 0), plan.S("error", d.NullResources.String()+" is null")), true
+	}
+	if what, value, bad := badFigure(in.Report); bad {
+		return BadFigure.Because(plan.S("what", what), plan.N("value", value)), true
+	}
+	if !anyUsage(in.Report.Usage()) {
+		return NoUsage.Because(), true
+	}
+	return plan.Reason{}, false
+}
+
+// ofAnother is the registered broker whose report came instead of this one's.
+func (b *Broker) ofAnother(in *Reading) (string, bool) {
+	plain, secure := in.Report.Addresses()
+	a, z := hostPort(plain), hostPort(secure)
+	if in.Registered == nil || a == b.ID || z == b.ID {
+		return "", false
+	}
+	for _, id := range []string{a, z} {
+		if id != "" && in.Registered(id) {
+			return id, true
+		}
+	}
+	return "", false
+}
+
+func hostPort(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+// age judges the lastUpdate of a report. Brokers' clocks may be off, so that it counts by how it moves; only for the very
+// first report it is compared with our clock.
+func (b *Broker) age(in *Reading, r *Rules) (plan.Reason, bool) {
+	update, now, before := in.Report.UpdatedAt(), in.Now, b.update
+	limit := r.advanceLimit(in.Report.Kind())
+	trust := func() { b.update, b.advanced, b.doubt = update, now, nil }
+	doubt := func(why plan.Reason) { b.update, b.doubt = update, &why }
+	switch {
+	case update == 0 || r.Unwritten && in.Report.Kind() == event.ModularReport:
+		trust()
+	case before == 0:
+		trust()
+		if first := max(limit, r.advanceLimit(event.ModularReport)); now-update > first {
+			doubt(Old.Because(plan.N("seconds", (now-update)/1000), plan.N("limit", first/1000), plan.N("lastUpdate", update)))
+		}
+	case update > before:
+		trust()
+	case update < before-r.MinInterval: // a clock that was set back a little makes no old report
+		doubt(WentBack.Because(plan.N("lastUpdate", update), plan.N("before", before)))
+	case b.doubt == nil && now-b.advanced > limit:
+		doubt(NotAdvancing.Because(plan.N("lastUpdate", update), plan.N("seconds", (now-b.advanced)/1000), plan.N("limit", limit/1000)))
+	}
+	if b.doubt != nil {
+		return *b.doubt, true
+	}
+	return plan.Reason{}, false
+}
+
+// displace makes the broker stale because another one publishes itself, and takes everything back that was published.
+func (b *Broker) displace(why plan.Reason) []Event {
+	b.retire(why)
+	return b.Withdraw()
+}
+
+// leave leaves the load data of a broker that publishes itself to that broker, and takes our own back.
+func (b *Broker) leave() []Event {
+	b.onLoad, b.onTop, b.stale = false, false, nil
+	if !b.onReport {
+		return nil
+	}
+	return []Event{{Topic: topics.LocalBrokerData, Key: b.ID}}
+}

@@ -1,0 +1,97 @@
+package reporter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ballast-lb/ballast/topics"
+)
+
+// Run reports until ctx ends, whose error it then returns, joined with what went wrong when everything was taken back. With a
+// lock it reports only while it holds it, and else stands by: when the lock is lost nothing is taken back, as the next holder
+// publishes under the same keys.
+func (r *Reporter) Run(ctx context.Context) error {
+	r.policies.background = true
+	defer r.policies.work.Wait()
+	for {
+		err := r.hold(ctx)
+		if err == nil {
+			err = r.serve(ctx)
+		}
+		r.o.Metrics.active(false)
+		if ctx.Err() != nil {
+			return errors.Join(ctx.Err(), r.leave(ctx))
+		}
+		r.o.Logger.Info("not reporting", "code", NotHolder.ID, "why", err)
+		r.forget()
+		if err := r.release(); err != nil {
+			r.o.Logger.Warn("release the reporter's lock", "error", err)
+		}
+		if err := r.o.Clock.Sleep(ctx, r.o.Standby); err != nil {
+			return errors.Join(err, r.leave(ctx))
+		}
+	}
+}
+
+// hold takes the lock, if there is one.
+func (r *Reporter) hold(ctx context.Context) error {
+	if r.o.Lock == nil {
+		return nil
+	}
+	if err := r.o.Cluster.CreateTopic(ctx, topics.Reporter); err != nil {
+		return fmt.Errorf("create %s: %w", topics.Reporter, err)
+	}
+	return r.o.Lock.Acquire(ctx, false)
+}
+
+// serve makes rounds while the lock is held.
+func (r *Reporter) serve(ctx context.Context) error {
+	r.o.Logger.Info("reporting", "interval", r.o.Interval)
+	r.o.Metrics.active(true)
+	for {
+		begun := r.o.Clock.Now()
+		if r.o.Lock != nil {
+			if err := r.o.Lock.Confirm(ctx, "report"); err != nil {
+				return err
+			}
+		}
+		if _, err := r.Poll(ctx, begun); err != nil && ctx.Err() == nil {
+			r.o.Logger.Warn("a round of reports went wrong", "error", err)
+		}
+		if err := r.o.Clock.Sleep(ctx, max(0, r.o.Interval-r.o.Clock.Now().Sub(begun))); err != nil {
+			return err
+		}
+	}
+}
+
+// leave takes everything back and gives the lock up.
+func (r *Reporter) leave(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.o.Leave)
+	defer cancel()
+	var err error
+	if r.o.Lock == nil || r.o.Lock.Confirm(ctx, "leave") == nil {
+		err = r.Close(ctx)
+	} else {
+		err = r.sinks.close()
+	}
+	if err != nil {
+		err = fmt.Errorf("take the reports back: %w", err)
+	}
+	return errors.Join(err, r.release())
+}
+
+func (r *Reporter) release() error {
+	if r.o.Lock == nil {
+		return nil
+	}
+	return r.o.Lock.Release()
+}
+
+// forget forgets what was published: another process publishes now, and everything is due again when it is our turn.
+func (r *Reporter) forget() {
+	r.gone = nil
+	for _, m := range r.brokers {
+		m.Forget()
+	}
+}
