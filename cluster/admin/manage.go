@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+
+	"github.com/ballast-lb/ballast/event"
 )
 
 // LoadReportDocument is a broker's load report as it answers it: the JSON of a LocalBrokerData (Modular) or of a LoadReport
@@ -13,7 +15,7 @@ func (c *Client) LoadReportDocument(ctx context.Context, broker string) (documen
 		if document, err = io.ReadAll(r); err != nil {
 			return err
 		}
-		_, err = decodeReport(document) // half a report is none
+		_, err = event.DecodeReport(document) // half a report is none
 		return err
 	}))
 	return document, err
