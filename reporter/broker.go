@@ -80,6 +80,7 @@ type Broker struct {
 	heard    int64        // Unix ms of the last good report; 0 = none
 	failing  int64        // Unix ms of the first reading that failed since; 0 = none
 	update   int64        // lastUpdate of the last report that was read
+	newest   int64        // the greatest that counted
 	advanced int64        // Unix ms when it last advanced
 	doubt    *plan.Reason // why the reports do not count until their lastUpdate advances
 	started  int64        // startTimestamp of a Modular broker
@@ -226,8 +227,8 @@ func (b *Broker) Published(e Event, now int64) {
 	}
 }
 
-// Forget forgets what was published: another process reports now.
-func (b *Broker) Forget() { b.onLoad, b.onTop, b.onReport, b.onBundles = false, false, false, false }
+// Again makes everything due again: another process may have published meanwhile.
+func (b *Broker) Again() { b.load.ReportedAt, b.topAt = 0, 0 }
 
 // judge says whether a report cannot be believed.
 func (b *Broker) judge(in *Reading, r *Rules) (plan.Reason, bool) {
@@ -277,16 +278,19 @@ func hostPort(address string) string {
 func (b *Broker) age(in *Reading, r *Rules) (plan.Reason, bool) {
 	update, now, before := in.Report.UpdatedAt(), in.Now, b.update
 	limit := r.advanceLimit(in.Report.Kind())
-	trust := func() { b.update, b.advanced, b.doubt = update, now, nil }
+	trust := func() { b.update, b.newest, b.advanced, b.doubt = update, update, now, nil }
 	doubt := func(why plan.Reason) { b.update, b.doubt = update, &why }
+	first := max(limit, r.advanceLimit(event.ModularReport)) // of the age by our clock, when nothing else tells it
 	switch {
 	case update == 0 || r.Unwritten && in.Report.Kind() == event.ModularReport:
 		trust()
 	case before == 0:
 		trust()
-		if first := max(limit, r.advanceLimit(event.ModularReport)); now-update > first {
+		if now-update > first {
 			doubt(Old.Because(plan.N("seconds", (now-update)/1000), plan.N("limit", first/1000), plan.N("lastUpdate", update)))
 		}
+	case update > before && b.doubt != nil && update < b.newest && now-update > first:
+		b.update = update // yesterday goes on; a clock that was set right would be near ours
 	case update > before:
 		trust()
 	case update < before-r.MinInterval: // a clock that was set back a little makes no old report

@@ -26,12 +26,12 @@ func Totals(r event.BrokerReport) load.Totals {
 }
 
 // Derive takes a report into the load data that an Extensible broker would publish: its averages go on from those in d, or
-// start with this report when d is event.NewBrokerLoadData. now is Unix ms. A resource whose usage or limit is no finite
-// number becomes (-1, -1), unknown, as Pulsar writes it. Pulsar: BrokerLoadData.update.
+// start with this report when d is event.NewBrokerLoadData. now is Unix ms. A resource whose usage, limit or percentage is no
+// finite number becomes (-1, -1), unknown, as Pulsar writes it. Pulsar: BrokerLoadData.update.
 func Derive(d *event.BrokerLoadData, r event.BrokerReport, w load.Weights, history float64, now int64) {
 	u := r.Usage()
 	for _, to := range []*event.ResourceUsage{&u.CPU, &u.Memory, &u.DirectMemory, &u.BandwidthIn, &u.BandwidthOut} {
-		if !finite(to.Usage) || !finite(to.Limit) {
+		if !number(*to) {
 			*to = event.ResourceUsage{Usage: -1, Limit: -1}
 		}
 	}
@@ -40,13 +40,19 @@ func Derive(d *event.BrokerLoadData, r event.BrokerReport, w load.Weights, histo
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
+// number says whether a usage is made of numbers.
+func number(r event.ResourceUsage) bool {
+	return finite(r.Usage) && finite(r.Limit) && finite(float64(r.PercentUsage()))
+}
+
 // badFigure is the first traffic figure of a report that is no number of 0 or more.
 func badFigure(r event.BrokerReport) (what string, value float64, bad bool) {
 	t := Totals(r)
 	for _, f := range []struct {
 		name  string
 		value float64
-	}{{"msgThroughputIn", t.MsgThroughputIn}, {"msgThroughputOut", t.MsgThroughputOut}, {"msgRateIn", t.MsgRateIn}, {"msgRateOut", t.MsgRateOut}} {
+	}{{"msgThroughputIn", t.MsgThroughputIn}, {"msgThroughputOut", t.MsgThroughputOut}, {"msgRateIn", t.MsgRateIn}, {"msgRateOut", t.MsgRateOut},
+		{"msgThroughputIn + msgThroughputOut", t.MsgThroughputIn + t.MsgThroughputOut}} {
 		if !finite(f.value) || f.value < 0 {
 			return f.name, f.value, true
 		}
@@ -64,7 +70,7 @@ func badFigure(r event.BrokerReport) (what string, value float64, bad bool) {
 // anyUsage says whether at least one resource can be judged.
 func anyUsage(u event.SystemResourceUsage) bool {
 	for _, r := range []event.ResourceUsage{u.CPU, u.DirectMemory, u.BandwidthIn, u.BandwidthOut} {
-		if finite(r.Usage) && finite(r.Limit) && r.Limit > 0 {
+		if number(r) && r.Limit > 0 {
 			return true
 		}
 	}

@@ -24,7 +24,7 @@ func (r *Reporter) Run(ctx context.Context) error {
 			return errors.Join(ctx.Err(), r.leave(ctx))
 		}
 		r.o.Logger.Info("not reporting", "code", NotHolder.ID, "why", err)
-		r.forget()
+		r.again()
 		if err := r.release(); err != nil {
 			r.o.Logger.Warn("release the reporter's lock", "error", err)
 		}
@@ -88,10 +88,9 @@ func (r *Reporter) release() error {
 	return r.o.Lock.Release()
 }
 
-// forget forgets what was published: another process publishes now, and everything is due again when it is our turn.
-func (r *Reporter) forget() {
-	r.gone = nil
+// again makes everything due again, for when it is our turn to report.
+func (r *Reporter) again() {
 	for _, m := range r.brokers {
-		m.Forget()
+		m.Again()
 	}
 }
