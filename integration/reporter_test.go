@@ -358,6 +358,7 @@ type byFormula struct {
 	settings *config.Settings
 	begun    bool
 	ema, tpt float64
+	bundles  string // those of the last report
 }
 
 func (f *byFormula) take(r event.BrokerReport) event.BrokerLoadData {
@@ -390,6 +391,14 @@ func (f *byFormula) take(r event.BrokerReport) event.BrokerLoadData {
 	w := max(cpu*s.LoadBalancerCPUResourceWeight, mem*s.LoadBalancerMemoryResourceWeight, direct*s.LoadBalancerDirectMemoryResourceWeight,
 		in*s.LoadBalancerBandwidthInResourceWeight, out*s.LoadBalancerBandwidthOutResourceWeight) / 100
 	throughput := d.MsgThroughputIn + d.MsgThroughputOut
+	var names []string
+	for _, s := range r.Stats() {
+		names = append(names, s.Bundle)
+	}
+	slices.Sort(names)
+	if served := strings.Join(names, " "); served != f.bundles { // averages begin anew
+		f.begun, f.bundles = false, served
+	}
 	if !f.begun {
 		f.ema, f.tpt, f.begun = w, throughput, true
 	} else {
@@ -445,6 +454,7 @@ func typedConsumer(t *testing.T, c *harness.Cluster) {
 type faultyProxy struct {
 	*httptest.Server
 	fault atomic.Value // string
+	old   atomic.Value // string: the report from yesterday
 }
 
 func proxyTo(t *testing.T, b *harness.Broker) *faultyProxy {
@@ -477,7 +487,8 @@ func proxyTo(t *testing.T, b *harness.Broker) *faultyProxy {
 			body := get(t, b.AdminURL()+r.URL.Path)
 			fmt.Fprint(w, string(body[:len(body)/2]))
 		case "yesterday":
-			fmt.Fprint(w, yesterday(t, get(t, b.AdminURL()+r.URL.Path)))
+			p.old.CompareAndSwap(nil, yesterday(t, get(t, b.AdminURL()+r.URL.Path)))
+			fmt.Fprint(w, p.old.Load())
 		}
 	}))
 	t.Cleanup(func() { close(ended); p.Close() })

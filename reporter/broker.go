@@ -70,6 +70,7 @@ type Broker struct {
 	load      event.BrokerLoadData     // with the averages, as of the last good report
 	written   event.BrokerLoadData     // as last published
 	onLoad    bool                     // load data of ours is on its topic
+	served    []event.NamedBundleStats // of the last good report
 	seen      []event.NamedBundleStats // what the next list of top bundles is made from
 	stats     []event.NamedBundleStats // what the published one was made from
 	topAt     int64                    // when that was published
@@ -115,8 +116,9 @@ type Reading struct {
 }
 
 // Hear takes a report in and returns what is to be published: the report itself always, load data when Pulsar's conditions
-// say so (load.NeedsReport), top bundles after each pass of the broker's statistics. A report that cannot be believed makes
-// the broker stale at once. The error is HasPolicy's: there are no top bundles then.
+// say so (load.NeedsReport), top bundles after each pass of the broker's statistics. The averages begin anew when the broker
+// gained or lost a bundle, as those of an Extensible broker do (Pulsar: BrokerLoadDataReporter), or when it is another
+// process. A report that cannot be believed makes the broker stale at once. The error is HasPolicy's: there are no top bundles then.
 func (b *Broker) Hear(in Reading, r *Rules) ([]Event, error) {
 	if why, bad := b.judge(&in, r); bad {
 		return b.retire(why), nil
@@ -127,6 +129,10 @@ func (b *Broker) Hear(in Reading, r *Rules) ([]Event, error) {
 		}
 		b.started = d.StartTimestamp
 	}
+	if served := in.Report.Stats(); b.heard > 0 && !sameBundles(b.served, served) {
+		b.load = event.NewBrokerLoadData()
+	}
+	b.served = in.Report.Stats()
 	b.heard, b.failing, b.stale = in.Now, 0, nil
 	Derive(&b.load, in.Report, r.Weights, r.History, in.Now)
 	out := []Event{{Topic: topics.LocalBrokerData, Key: b.ID, Value: in.Report}}
@@ -138,6 +144,23 @@ func (b *Broker) Hear(in Reading, r *Rules) ([]Event, error) {
 		out = append(out, *top)
 	}
 	return out, err
+}
+
+// sameBundles says whether two lists hold the same bundles, in any order.
+func sameBundles(a, b []event.NamedBundleStats) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	names := make(map[string]bool, len(a))
+	for i := range a {
+		names[a[i].Bundle] = true
+	}
+	for i := range b {
+		if !names[b[i].Bundle] {
+			return false
+		}
+	}
+	return true
 }
 
 // topBundles is the list of top bundles if it is due: when the figures changed, which tells of a pass of the statistics, or

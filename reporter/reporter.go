@@ -45,6 +45,11 @@ type Cluster interface {
 	CreateTopic(ctx context.Context, topic string) error
 }
 
+// Reports is who tells brokers' load reports. A Cluster is one; zookeeper.Client.Behind another.
+type Reports interface {
+	LoadReport(ctx context.Context, broker string) (event.BrokerReport, error)
+}
+
 // Lock lets one of several instances report. control.Lock on topics.Reporter is one.
 type Lock interface {
 	Acquire(ctx context.Context, wait bool) error
@@ -61,6 +66,7 @@ type Clock interface {
 // Options say what is read and where it goes. Every zero value but those of Cluster, Log, Settings and Clock has a default.
 type Options struct {
 	Cluster  Cluster
+	Reports  Reports    // nil = Cluster
 	Log      topics.Log // on Pulsar, or a private one in memory
 	Settings *settings.Settings
 	Version  string // Pulsar version of the cluster: its schema is declared on Pulsar's topics
@@ -101,6 +107,9 @@ func (o Options) withDefaults() Options {
 	o.Concurrent = cmp.Or(o.Concurrent, 16)
 	o.Standby = cmp.Or(o.Standby, 2*time.Second)
 	o.Leave = cmp.Or(o.Leave, 10*time.Second)
+	if o.Reports == nil {
+		o.Reports = o.Cluster
+	}
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return o
 }

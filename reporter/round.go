@@ -102,7 +102,7 @@ func (p *round) broker(ctx context.Context, m *member) {
 		return
 	}
 	limited, cancel := context.WithTimeout(ctx, p.r.o.Timeout)
-	report, err := p.r.o.Cluster.LoadReport(limited, m.ID)
+	report, err := p.r.o.Reports.LoadReport(limited, m.ID)
 	cancel()
 	switch {
 	case ctx.Err() != nil:
