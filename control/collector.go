@@ -6,9 +6,16 @@ import (
 	"github.com/ballast-lb/ballast/topics"
 )
 
+// Watched are views whose topics' health can be exported.
+type Watched interface {
+	watched() []*feed
+	// garbage is how many messages of a topic could not be used.
+	garbage(topic string) int64
+}
+
 // Collector exports what the views heard, and what they could not use, of each topic.
 type Collector struct {
-	views     *Views
+	views     Watched
 	messages  *prometheus.Desc
 	skipped   *prometheus.Desc
 	recovered *prometheus.Desc
@@ -18,7 +25,7 @@ type Collector struct {
 }
 
 // NewCollector makes the collector of views; views may be nil when only the descriptions are wanted.
-func NewCollector(views *Views, clusterName string) *Collector {
+func NewCollector(views Watched, clusterName string) *Collector {
 	labels := prometheus.Labels{"cluster": clusterName}
 	desc := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc(name, help, []string{"topic"}, labels)
@@ -43,7 +50,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
-	for _, f := range c.views.feeds {
+	for _, f := range c.views.watched() {
 		sub := f.subscription()
 		if sub == nil {
 			continue
@@ -65,7 +72,8 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// garbage is how many messages of a topic could not be used.
+func (v *Views) watched() []*feed { return v.feeds }
+
 func (v *Views) garbage(topic string) int64 {
 	switch topic {
 	case topics.BrokerLoadData:
@@ -74,4 +82,16 @@ func (v *Views) garbage(topic string) int64 {
 		return v.top.Snapshot().Stats.Garbage
 	}
 	return v.owners.unreadable()
+}
+
+func (v *ReportViews) watched() []*feed { return append([]*feed{v.feed}, v.o.History.feeds...) }
+
+func (v *ReportViews) garbage(topic string) int64 {
+	switch topic {
+	case topics.BundleData:
+		return v.o.History.bundles.view.Snapshot().Stats.Garbage
+	case topics.BrokerAverages:
+		return v.o.History.averages.view.Snapshot().Stats.Garbage
+	}
+	return v.view.Snapshot().Stats.Garbage
 }

@@ -29,6 +29,8 @@ type Service struct {
 	Metrics    *Metrics
 	Logger     *slog.Logger
 	Each       func(*Cycle) // called after every cycle; may be nil
+	// Leaving is called when the run ends, before another process may act; nil = nothing is left to do.
+	Leaving func(ctx context.Context) error
 
 	owes bool // there may be a take-over to put back when leaving
 }
@@ -161,6 +163,11 @@ func (s *Service) leave(ctx context.Context) error {
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", later, err)
+		}
+	}
+	if s.Leaving != nil {
+		if err := s.Leaving(ctx); err != nil {
+			s.Logger.Warn("not everything could be left to the next process", "error", err)
 		}
 	}
 	restored, err := s.TakeOvers.Release(ctx)

@@ -202,23 +202,6 @@ func (p *program) saysAfter(t *testing.T, mark int, texts ...string) {
 	})
 }
 
-// This version follows clusters with the Extensible load manager and says so of others.
-func TestOtherLoadManagerIsRefused(t *testing.T) {
-	if !harness.Full() {
-		t.Skip("a cluster of its own: only at full length (make verify)")
-	}
-	c := pool.Get(t, harness.Options{Manager: harness.Modular})
-	for _, args := range [][]string{{"plan"}, {"run"}, {"run", "--mode", "govern", "--take-over"}, {"monitor", "--count", "1"}} {
-		stdout, stderr, code := run(t, c, args...)
-		if code != 1 || stdout != "" || !strings.Contains(stderr, "Extensible") || !strings.Contains(stderr, "ModularLoadManagerImpl") {
-			t.Errorf("%v ended with %d, %q and %q", args, code, stdout, stderr)
-		}
-	}
-	if now := conf(t, c); len(now) != 0 {
-		t.Errorf("afterwards the configuration is %v", now)
-	}
-}
-
 // Addresses of a cluster that are wrong in part give one error that names the setting.
 func TestWrongAddressOfACluster(t *testing.T) {
 	c := shared(t)

@@ -94,16 +94,42 @@ type hot struct {
 
 func hotStart(t *testing.T, seed uint64) *hot {
 	t.Helper()
-	c := pool.Get(t, harness.Options{Conf: evenConf()})
+	return hotStartOn(t, seed, harness.Options{Conf: evenConf()})
+}
+
+func hotStartOn(t *testing.T, seed uint64, options harness.Options) *hot {
+	t.Helper()
+	c := pool.Get(t, options)
 	c.SetDynamic(t, "loadBalancerSheddingEnabled", "false") // while the load comes up
 	ns := c.CreateNamespace(t, 32)
-	c.Place(t, ns, c.Brokers()[0])
+	if options.Manager == harness.Simple {
+		onlyOne(t, c, ns)
+	} else {
+		c.Place(t, ns, c.Brokers()[0])
+	}
 	layout := traffic.MustLayout(t, traffic.Shape{Bundles: c.Bundles(t, ns), Rate: evenRate, Exponent: 0.6, MaxShare: 0.12, Seed: seed})
 	h := &hot{c: c, seed: seed, load: traffic.Start(t, c.ServiceURL(), layout, traffic.Options{Size: evenSize}),
 		meter: traffic.Meter{Namespace: ns, URLs: urls(c.Brokers())}}
 	h.load.AwaitFlow(t)
 	h.figure(t, "max/mean before", round(h.meter.MaxOverMean(t, 5*time.Second)))
 	return h
+}
+
+// onlyOne brings the bundles of a namespace to the first broker where no destination is taken: while it is alone.
+func onlyOne(t *testing.T, c *harness.Cluster, ns string) {
+	t.Helper()
+	for _, b := range c.Brokers()[1:] {
+		b.Stop(t)
+		b.AwaitGone(t)
+	}
+	for bundle, owner := range c.Owners(t, ns) {
+		if owner != c.Brokers()[0].ID {
+			t.Fatalf("%s is on %s, which is alone", bundle, owner)
+		}
+	}
+	for _, b := range c.Brokers()[1:] {
+		b.Start(t)
+	}
 }
 
 func (h *hot) figure(t *testing.T, name string, value any) {

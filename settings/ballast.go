@@ -46,6 +46,7 @@ type Ballast struct {
 	BallastBundleCoolDown     time.Duration `key:"ballastBundleCoolDown" type:"duration" default:"10m" range:"0s.." group:"Limits" doc:"a bundle is not moved again within this time"`
 	BallastBrokerCoolDown     time.Duration `key:"ballastBrokerCoolDown" type:"duration" default:"0s" range:"0s.." group:"Limits" doc:"a broker is neither source nor destination again within this time after a move; 0s = the strategy's own delay alone"`
 	BallastUnloadTimeout      time.Duration `key:"ballastUnloadTimeout" type:"duration" default:"70s" range:"1s.." group:"Limits" doc:"limit of one unload request"`
+	BallastUnloadAttempts     int64         `key:"ballastUnloadAttempts" type:"int" default:"3" range:"1..10" group:"Limits" doc:"Modular and Simple clusters: how often one bundle is unloaded until it is where it should be; destinations are hints there, or ignored"`
 	BallastVerifyTimeout      time.Duration `key:"ballastVerifyTimeout" type:"duration" default:"30s" range:"1s.." group:"Limits" doc:"how long to wait for a moved bundle to show up at its new owner"`
 
 	// Of these, what the guard watches besides.

@@ -99,28 +99,40 @@ func New(l *settings.Layered) (plan.Manager, Choice, error) {
 	// A blank class is the Simple manager, in Pulsar too.
 	manager, err := r.Manager(cmp.Or(strings.TrimSpace(l.Settings.LoadManagerClassName), simple.Name))
 	if err != nil {
-		return nil, Choice{}, fmt.Errorf("loadManagerClassName: %w", err)
+		return nil, Choice{}, fmt.Errorf("%s: %w", managerKey, err)
 	}
+	return build(l, r, manager)
+}
+
+// The keys that choose.
+const (
+	managerKey  = "loadManagerClassName"
+	sheddingKey = "loadBalancerLoadSheddingStrategy"
+	placingKey  = "loadBalancerLoadPlacementStrategy"
+)
+
+// build makes a load manager of the strategies that the settings name.
+func build(l *settings.Layered, r *plan.Registry, manager plan.Entry[plan.NewManager]) (plan.Manager, Choice, error) {
 	parts, choice := plan.Parts{Settings: l.Settings}, Choice{Manager: manager.Name}
 	if names := r.ShedderNames(manager.Name); len(names) > 0 {
 		name := l.Settings.LoadBalancerLoadSheddingStrategy
-		if manager.Name == extensible.Name && !asked(l, "loadBalancerLoadSheddingStrategy") {
+		if manager.Name == extensible.Name && !asked(l, sheddingKey) {
 			name = "TransferShedder"
 		}
 		shedder, err := r.Shedder(name, manager.Name)
 		if err != nil {
-			return nil, Choice{}, fmt.Errorf("loadBalancerLoadSheddingStrategy: %w", err)
+			return nil, Choice{}, fmt.Errorf("%s: %w", sheddingKey, err)
 		}
 		parts.Shedder, choice.Shedder = shedder.New(l.Settings), shedder.Name
 	}
 	if names := r.PlacerNames(manager.Name); len(names) > 0 {
 		name := l.Settings.LoadBalancerLoadPlacementStrategy
-		if manager.Name == extensible.Name && !asked(l, "loadBalancerLoadPlacementStrategy") {
+		if manager.Name == extensible.Name && !asked(l, placingKey) {
 			name = "LeastResourceUsageWithWeight"
 		}
 		placer, err := r.Placer(name, manager.Name)
 		if err != nil {
-			return nil, Choice{}, fmt.Errorf("loadBalancerLoadPlacementStrategy: %w", err)
+			return nil, Choice{}, fmt.Errorf("%s: %w", placingKey, err)
 		}
 		parts.Placer, choice.Placer = placer.New(l.Settings), placer.Name
 	}

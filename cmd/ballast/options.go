@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -83,7 +84,7 @@ func readCapacities(path string) (map[string]load.Capacity, error) {
 }
 
 // options are what the controller is made of.
-func (s *session) options(views *control.Views, mode control.Mode, manager plan.Manager) control.Options {
+func (s *session) options(views view, mode control.Mode, manager plan.Manager) control.Options {
 	return control.Options{
 		Instance: s.instance, Mode: mode, Manager: manager, Viewer: views, Clock: control.SystemClock{}, Seed: uint64(time.Now().UnixNano()),
 		Limits: s.limits(), PlanLife: planLife, Explain: true, Logger: s.logger, Metrics: s.metrics,
@@ -91,25 +92,30 @@ func (s *session) options(views *control.Views, mode control.Mode, manager plan.
 }
 
 // service makes the loop around a controller. end closes what it opened.
-func (s *session) service(views *control.Views, mode control.Mode) (service *control.Service, end func(), err error) {
+func (s *session) service(views view, mode control.Mode) (service *control.Service, end func(), err error) {
 	c, choice, err := s.manager()
 	if err != nil {
 		return nil, nil, err
 	}
 	s.logger.Info("strategies", "manager", choice.Manager, "shedding", choice.Shedder, "placement", choice.Placer)
-	o := s.options(views, mode, c)
 	own := s.settings.Ballast
 	lock := control.NewLock(s.log, s.instance, lockTimeout, time.Now)
 	locked := control.Locked(s.cluster, lock)
+	act, landings := s.actor(locked, views)
+	o := s.options(views, mode, s.engine(c, landings))
 	end = func() {}
-	if e, ok := c.(control.Explainer); ok && mode == control.Observe {
-		o.Observer = control.NewObserver(views, e)
+	if published, ok := views.(*control.Views); ok && mode == control.Observe {
+		if e, ok := c.(control.Explainer); ok {
+			o.Observer = control.NewObserver(published, e)
+		}
+	}
+	var leaving func(context.Context) error
+	if reports, ok := views.(*control.ReportViews); ok {
+		leaving = reports.Leave
 	}
 	if mode == control.Govern {
 		journal := control.NewTopicJournal(s.log)
-		o.Lock, o.Journal = lock, journal
-		o.Executor = control.NewExecutor(locked, views, o.Clock, control.ExecLimits{
-			Request: own.BallastUnloadTimeout, Verify: own.BallastVerifyTimeout, Poll: 50 * time.Millisecond})
+		o.Lock, o.Journal, o.Executor = lock, journal, act
 		end = func() {
 			if err := journal.Close(); err != nil {
 				s.logger.Warn("close the decision log", "error", err)
@@ -119,8 +125,21 @@ func (s *session) service(views *control.Views, mode control.Mode) (service *con
 	return &control.Service{
 		Cluster: s.cluster, Controller: control.New(o), Lock: lock, TakeOvers: control.NewTakeOvers(s.log, locked, s.instance, time.Now),
 		TakeOver: own.BallastTakeOver, Interval: own.BallastCycleInterval, Standby: standby, Leave: leaveTimeout,
-		Clock: control.SystemClock{}, Metrics: s.metrics, Logger: s.logger, Each: s.logCycle,
+		Clock: control.SystemClock{}, Metrics: s.metrics, Logger: s.logger, Each: s.logCycle, Leaving: leaving,
 	}, end, nil
+}
+
+// actor carries decisions out; landings tells what came of destinations where the cluster does not bind itself to them.
+func (s *session) actor(c control.Cluster, views view) (act control.Actor, landings func() control.Landings) {
+	own := s.settings.Ballast
+	limits := control.ExecLimits{Request: own.BallastUnloadTimeout, Verify: own.BallastVerifyTimeout, Poll: 50 * time.Millisecond}
+	destinations, only := s.onReports()
+	if !only {
+		return control.NewExecutor(c, views, control.SystemClock{}, limits), nil
+	}
+	limits.Poll = control.ReportPoll
+	x := control.NewCoaxer(c, views, control.SystemClock{}, limits, destinations, int(own.BallastUnloadAttempts))
+	return x, x.Landings
 }
 
 // logCycle writes a cycle into the log, with the moves that it planned.

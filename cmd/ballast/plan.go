@@ -86,14 +86,14 @@ func (a *app) planOnce(ctx context.Context, estimate bool, wait time.Duration) (
 	if err := s.settle(ctx, views, wait); err != nil {
 		return nil, err
 	}
-	if estimate {
-		views.Estimate(true)
+	if v, ok := views.(*control.Views); ok && estimate {
+		v.Estimate(true)
 	}
 	manager, _, err := s.manager()
 	if err != nil {
 		return nil, err
 	}
-	c := control.New(s.options(views, control.Advise, manager))
+	c := control.New(s.options(views, control.Advise, s.engine(manager, nil)))
 	most := int(s.settings.Settings.LoadBalancerSheddingConditionHitCountThreshold) + 1
 	cy, _, err := c.Assume(ctx, max(most, 1))
 	return cy, err

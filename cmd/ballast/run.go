@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ballast-lb/ballast/control"
+	"github.com/ballast-lb/ballast/reporter"
 )
 
 const (
@@ -67,7 +68,8 @@ func (a *app) run(ctx context.Context) error {
 	}
 	registry := prometheus.NewRegistry()
 	s.metrics = control.NewMetrics(registry, name)
-	views, stop, err := s.follow(ctx, false)
+	s.reported = reporter.NewMetrics(registry, name)
+	views, stop, err := s.followIn(ctx, mode)
 	if err != nil {
 		return err
 	}

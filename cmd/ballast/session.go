@@ -6,16 +6,18 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/ballast-lb/ballast/access"
 	"github.com/ballast-lb/ballast/cluster/admin"
 	"github.com/ballast-lb/ballast/control"
+	"github.com/ballast-lb/ballast/extensible"
 	"github.com/ballast-lb/ballast/guard"
 	"github.com/ballast-lb/ballast/load"
 	"github.com/ballast-lb/ballast/plan"
+	"github.com/ballast-lb/ballast/reporter"
 	"github.com/ballast-lb/ballast/settings"
+	"github.com/ballast-lb/ballast/simple"
 	"github.com/ballast-lb/ballast/strategies"
 	"github.com/ballast-lb/ballast/topics"
 	"github.com/ballast-lb/ballast/topics/pulsar"
@@ -27,9 +29,11 @@ type session struct {
 	log      topics.Log
 	settings *settings.Layered
 	version  string // of Pulsar
+	class    string // of the load manager that the cluster runs
 	instance string
 	logger   *slog.Logger
-	metrics  *control.Metrics // nil = none
+	metrics  *control.Metrics  // nil = none
+	reported *reporter.Metrics // nil = none
 }
 
 // connect asks the cluster for its version and runtime configuration, and lays the program's own settings over them.
@@ -52,6 +56,7 @@ func (a *app) connect(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the cluster at %s (webServiceUrl) does not answer: %w", own.WebServiceURL, err)
 	}
+	s.class = runtime["loadManagerClassName"]
 	if s.version, err = clusterVersion(ctx, s.cluster); err != nil {
 		return nil, err
 	}
@@ -110,43 +115,6 @@ func instanceName() string {
 	return fmt.Sprintf("%s-%d", host, os.Getpid())
 }
 
-// errManager is wrapped by the error about a cluster whose load manager this version cannot follow.
-var errManager = errors.New("this version follows clusters with the Extensible load manager")
-
-// follow subscribes to the cluster's topics and feeds the views until stop is called.
-func (s *session) follow(ctx context.Context, estimate bool) (views *control.Views, stop func(), err error) {
-	class := s.settings.Settings.LoadManagerClassName
-	if !strings.HasSuffix(class, "ExtensibleLoadManagerImpl") && class != "extensible" {
-		return nil, nil, fmt.Errorf("%w; this one runs %s (loadManagerClassName), whose load data is not on topics", errManager, class)
-	}
-	if store := s.settings.Settings.LoadManagerServiceUnitStateTableViewClassName; !strings.HasSuffix(store, "ServiceUnitStateTableViewImpl") {
-		return nil, nil, fmt.Errorf("this cluster keeps ownership in its metadata store (loadManagerServiceUnitStateTableViewClassName is %s); "+
-			"this version reads it from the system topic, ServiceUnitStateTableViewImpl", store)
-	}
-	derived, err := s.derived()
-	if err != nil {
-		return nil, nil, err
-	}
-	silence := 2 * time.Duration(max(s.settings.Settings.LoadBalancerReportUpdateMaxIntervalMinutes, 1)) * time.Minute
-	views = control.NewViews(control.ViewOptions{Cluster: s.cluster, Log: s.log, Settings: s.settings.Settings, Version: s.version,
-		Estimate: estimate, Silence: silence, Derived: derived, Logger: s.logger})
-	if err := views.Open(ctx); err != nil {
-		return nil, nil, fmt.Errorf("the topics at %s (serviceUrl) cannot be read: %w", s.settings.Ballast.ServiceURL, err)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	go func() { done <- views.Run(ctx) }()
-	return views, func() {
-		cancel()
-		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
-			s.logger.Warn("following the topics ended", "error", err)
-		}
-		if err := views.Close(); err != nil {
-			s.logger.Warn("close the subscriptions", "error", err)
-		}
-	}, nil
-}
-
 // derived is our own average of the load, nil when the settings ask for the published one.
 func (s *session) derived() (*load.Derived, error) {
 	own := s.settings.Ballast
@@ -165,7 +133,7 @@ func (s *session) derived() (*load.Derived, error) {
 }
 
 // settle waits until every registered broker was heard and the ownership topic was read, or until the wait is over.
-func (s *session) settle(ctx context.Context, views *control.Views, wait time.Duration) error {
+func (s *session) settle(ctx context.Context, views view, wait time.Duration) error {
 	clock := control.SystemClock{}
 	for end := clock.Now().Add(wait); ; {
 		look, err := views.Look(ctx, clock.Now())
@@ -183,7 +151,27 @@ func (s *session) settle(ctx context.Context, views *control.Views, wait time.Du
 
 // manager is the load manager that the settings name.
 func (s *session) manager() (plan.Manager, strategies.Choice, error) {
-	return strategies.New(s.settings)
+	return strategies.For(s.settings, s.class)
+}
+
+// onReports says whether the cluster's brokers only report, and what they make of destinations.
+func (s *session) onReports() (control.Destinations, bool) {
+	switch running, err := strategies.Running(s.class); {
+	case err != nil || running == extensible.Name:
+		return "", false
+	case running == simple.Name:
+		return control.Ignored, true
+	}
+	return control.Hinted, true
+}
+
+// engine fits a load manager to the cluster. landings tells what came of moves so far; it may be nil.
+func (s *session) engine(m plan.Manager, landings func() control.Landings) plan.Manager {
+	destinations, only := s.onReports()
+	if !only {
+		return m
+	}
+	return control.OnReports(m, control.EngineOptions{Destinations: destinations, Attempts: int(s.settings.Ballast.BallastUnloadAttempts), Landings: landings})
 }
 
 // pulsarOptions say how to reach the topics.
