@@ -8,9 +8,11 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/ballast-lb/ballast/control"
 	"github.com/ballast-lb/ballast/extensible"
 	"github.com/ballast-lb/ballast/guard"
 	"github.com/ballast-lb/ballast/load"
+	"github.com/ballast-lb/ballast/modular"
 	"github.com/ballast-lb/ballast/settings"
 	"github.com/ballast-lb/ballast/simulate"
 	"github.com/ballast-lb/ballast/simulate/drive"
@@ -21,6 +23,9 @@ import (
 // Commands:
 //
 //	cases                all reported cases: the scoreboards
+//	modular [FAULT] [manager=modular]
+//	                     the hot start on a Modular cluster, with TransferShedder or the cluster's own strategies, with a
+//	                     fault: what every cycle did, where unloaded bundles ended
 //	demo [FAULT]         the demonstration for ten minutes, with a fault from a minute before the first cycle on: what
 //	                     every cycle did
 func TestBallast(t *testing.T) {
@@ -31,6 +36,8 @@ func TestBallast(t *testing.T) {
 				return reported(t)
 			case "demo":
 				return demo(t, td)
+			case "modular":
+				return onModular(t, td)
 			}
 			td.Fatalf(t, "no such command")
 			return ""
@@ -127,4 +134,48 @@ func demo(t *testing.T, td *datadriven.TestData) string {
 		out += fmt.Sprintf("ended with: %v\n", err)
 	}
 	return out
+}
+
+func onModular(t *testing.T, td *datadriven.TestData) string {
+	s := simulate.HotStart(1, simulate.Messages(1000, 5000), 0.8, simulate.HotTuned)
+	s.Config.Kind = simulate.Modular
+	s.Config.Settings.MinUnloadMessage = 10
+	o := options(t, load.WeightsOf(s.Config.Settings))
+	for _, a := range td.CmdArgs {
+		switch fault, ok := modularFaults[a.Key]; {
+		case a.Key == "manager":
+			m, err := modular.New(modular.UniformLoadShedder{}, modular.LeastResourceUsageWithWeight{}, modular.Options{CountPlanned: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.Manager = m
+		case ok:
+			s.Changes = append(s.Changes, simulate.Change{After: -30 * time.Second, What: a.Key, Do: fault})
+		default:
+			td.Fatalf(t, "no such fault: %s", a.Key)
+		}
+	}
+	r, err := drive.Run(t.Context(), s, o)
+	out := r.Log() + r.Scoreboard().String()
+	asked, moved := 0, 0
+	for _, cy := range r.Cycles {
+		for _, x := range cy.Outcomes {
+			asked += x.Attempts
+			if x.Result == control.Done {
+				moved++
+			}
+		}
+	}
+	out += fmt.Sprintf("%d bundles where they should be after %d requests\n", moved, asked)
+	if err != nil {
+		out += fmt.Sprintf("ended with: %v\n", err)
+	}
+	return out
+}
+
+// modularFaults are what goes wrong on a Modular cluster, by name.
+var modularFaults = map[string]func(*simulate.Cluster) error{
+	"stray":  func(c *simulate.Cluster) error { c.SetAdminFaults(simulate.AdminFaults{Stray: 0.5}); return nil },
+	"frozen": func(c *simulate.Cluster) error { return c.Freeze("broker-3:8080") },
+	"killed": func(c *simulate.Cluster) error { return c.Kill("broker-3:8080") },
 }

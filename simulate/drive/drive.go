@@ -55,8 +55,17 @@ func Run(ctx context.Context, s simulate.Scenario, o Options) (_ *Result, err er
 		return nil, fmt.Errorf("scenario %s: %w", s.Name, err)
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	views := control.NewViews(control.ViewOptions{Cluster: e, Log: e.Log(), Settings: o.Settings, Version: run.Cluster.Version(),
-		Stepwise: true, Derived: o.Derived, Logger: o.Logger})
+	var views views
+	var act control.Actor
+	if s.Config.Kind == simulate.Modular {
+		reports := o.reported(e, run.Cluster.Version())
+		views = reports
+		o, act = o.onReports(e, reports)
+	} else {
+		published := control.NewViews(control.ViewOptions{Cluster: e, Log: e.Log(), Settings: o.Settings, Version: run.Cluster.Version(),
+			Stepwise: true, Derived: o.Derived, Logger: o.Logger})
+		views, act = published, control.NewExecutor(e, published, e, limits)
+	}
 	if err := views.Open(ctx); err != nil {
 		return nil, fmt.Errorf("scenario %s: %w", s.Name, err)
 	}
@@ -67,7 +76,7 @@ func Run(ctx context.Context, s simulate.Scenario, o Options) (_ *Result, err er
 	r := &Result{Run: run}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	service := o.service(e, views, untilClock{e, views, e.Now().Add(s.Duration), stop})
+	service := o.service(e, views, act, untilClock{e, views, e.Now().Add(s.Duration), stop})
 	service.Each = func(cy *control.Cycle) { r.Cycles = append(r.Cycles, cy) }
 	if err := service.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		return r, err
@@ -87,11 +96,21 @@ func (o Options) withDefaults(c *simulate.Cluster) Options {
 	return o
 }
 
-func (o Options) service(e *simulate.Embedded, views *control.Views, clock control.Clock) *control.Service {
+// limits bound one action.
+var limits = control.ExecLimits{Request: time.Minute, Verify: 10 * time.Second, Poll: 100 * time.Millisecond}
+
+// views are what Ballast sees the cluster through.
+type views interface {
+	control.Viewer
+	Open(ctx context.Context) error
+	CatchUp(ctx context.Context) error
+	Close() error
+}
+
+func (o Options) service(e *simulate.Embedded, views views, act control.Actor, clock control.Clock) *control.Service {
 	const instance = "simulation"
 	lock := control.NewLock(e.Log(), instance, 5*time.Second, e.Now)
-	executor := control.NewExecutor(e, views, e, control.ExecLimits{Request: time.Minute, Verify: 10 * time.Second, Poll: 100 * time.Millisecond})
-	controller := control.New(control.Options{Instance: instance, Mode: o.Mode, Manager: o.Manager, Viewer: views, Executor: executor, Lock: lock,
+	controller := control.New(control.Options{Instance: instance, Mode: o.Mode, Manager: o.Manager, Viewer: views, Executor: act, Lock: lock,
 		Clock: clock, Limits: o.Limits, Explain: o.Explain, Logger: o.Logger})
 	return &control.Service{Cluster: e, Controller: controller, Lock: lock, TakeOvers: control.NewTakeOvers(e.Log(), e, instance, e.Now),
 		TakeOver: o.Mode == control.Govern, Interval: o.Interval, Standby: time.Second, Leave: time.Minute, Clock: clock, Logger: o.Logger}
@@ -101,7 +120,7 @@ func (o Options) service(e *simulate.Embedded, views *control.Views, clock contr
 const hearing = time.Second
 
 // follow lets time pass while the views follow the log.
-func follow(ctx context.Context, e *simulate.Embedded, views *control.Views, d time.Duration) error {
+func follow(ctx context.Context, e *simulate.Embedded, views views, d time.Duration) error {
 	for ; d > 0; d -= hearing {
 		if err := e.Sleep(ctx, min(d, hearing)); err != nil {
 			return err
@@ -116,7 +135,7 @@ func follow(ctx context.Context, e *simulate.Embedded, views *control.Views, d t
 // untilClock is the cluster's clock, and ends everything at a time. The views follow the log while somebody sleeps.
 type untilClock struct {
 	*simulate.Embedded
-	views *control.Views
+	views views
 	end   time.Time
 	stop  context.CancelFunc
 }
