@@ -15,6 +15,7 @@ type Metrics struct {
 	breakdown *prometheus.CounterVec
 	cycles    *prometheus.CounterVec
 	outcomes  *prometheus.CounterVec
+	requests  prometheus.Counter
 	duration  prometheus.Histogram
 	missing   prometheus.Gauge
 	unwatched prometheus.Gauge
@@ -42,13 +43,15 @@ func NewMetrics(r prometheus.Registerer, clusterName string) *Metrics {
 		breakdown: counter("pulsar_lb_unload_broker_breakdown_total", "Decisions by Pulsar's result and reason.", "result", "reason"),
 		cycles:    counter("ballast_cycles_total", "Cycles by what came of them: planned, nothing, frozen.", "result"),
 		outcomes:  counter("ballast_actions_total", "Actions by how they ended.", "result"),
+		requests: prometheus.NewCounter(prometheus.CounterOpts{Name: "ballast_unload_requests_total", ConstLabels: labels,
+			Help: "Requests for unloads and splits. More than actions: on Modular and Simple clusters some are repeated, as a destination is a hint there, or ignored."}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "ballast_move_seconds", ConstLabels: labels,
 			Help: "Time from the request of a move until its new owner was seen.", Buckets: prometheus.ExponentialBuckets(0.05, 2, 12)}),
 		missing:   gauge("ballast_brokers_not_heard", "Registered brokers without load data."),
 		unwatched: gauge("ballast_nobody_balances", "1 when the built-in balancing is off and no Ballast acts."),
 		agreement: gauge("ballast_agreement_ratio", "Share of the cluster's own moves that TransferShedder would have made, a fraction."),
 	}
-	r.MustRegister(m.usage, m.stats, m.bundles, m.brokers, m.breakdown, m.cycles, m.outcomes, m.duration, m.missing, m.unwatched, m.agreement)
+	r.MustRegister(m.usage, m.stats, m.bundles, m.brokers, m.breakdown, m.cycles, m.outcomes, m.requests, m.duration, m.missing, m.unwatched, m.agreement)
 	return m
 }
 
@@ -90,6 +93,7 @@ func (m *Metrics) acted(outcomes []Outcome) {
 	sources := map[string]bool{}
 	for _, o := range outcomes {
 		m.outcomes.WithLabelValues(string(o.Result)).Inc()
+		m.requests.Add(float64(o.Attempts))
 		if o.Result != Done && o.Result != Elsewhere {
 			continue
 		}

@@ -117,6 +117,10 @@ func (l *reportLook) registry(ctx context.Context) error {
 func (l *reportLook) settle() (missing []string) {
 	v, snap, now := l.ReportViews, l.snap, l.now
 	there := make(map[string]time.Time, len(snap.Brokers))
+	var faults map[string]plan.Reason
+	if v.o.Faults != nil {
+		faults = v.o.Faults()
+	}
 	for i := range snap.Brokers {
 		b := &snap.Brokers[i]
 		since, known := v.since[b.ID]
@@ -137,6 +141,8 @@ func (l *reportLook) settle() (missing []string) {
 			b.Stale = StaleNoAnswer.Because(id)
 		case !v.sameManager(b):
 			b.Stale = StaleOtherManager.Because(id, policy.S("class", b.LoadManager), policy.S("wanted", managerClass(v.o.Class)))
+		case faults[b.ID].Code != "" && (!heard || age > v.o.Stale/2):
+			b.Stale = toPolicy(faults[b.ID])
 		case !heard && (v.o.Stale == 0 || now.Sub(since) <= v.o.Stale):
 			missing = append(missing, b.ID)
 		case !heard:
@@ -157,6 +163,15 @@ func (l *reportLook) settle() (missing []string) {
 		}
 	}
 	return missing
+}
+
+// toPolicy is a reason for a package that cannot import plan.
+func toPolicy(r plan.Reason) policy.Reason {
+	out := policy.Reason{Code: r.Code, Text: r.Text}
+	for _, n := range r.Numbers {
+		out.Numbers = append(out.Numbers, policy.Number(n))
+	}
+	return out
 }
 
 // logStale says it once when a broker becomes stale, and when it is not any more.

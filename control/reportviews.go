@@ -33,8 +33,11 @@ type ReportOptions struct {
 	Settings *settings.Settings
 	Version  string // Pulsar version of the cluster
 	// Class is the load manager that the cluster runs. Strategies compare the brokers with it, whatever engine was chosen.
-	Class    string
-	Stale    time.Duration // a report that was heard longer ago is too old; 0 = never
+	Class string
+	Stale time.Duration // a report that was heard longer ago is too old; 0 = never
+	// Faults is why the reporter of this process cannot read brokers' reports, by broker id; nil = nobody says. They count for
+	// brokers that were not heard lately: another process may report instead.
+	Faults   func() map[string]plan.Reason
 	Repairs  modular.Options
 	Derived  *load.Derived // decide on averages of our own; nil = as the Extensible load manager averages
 	Stepwise bool          // Look and Owner read the topics themselves; nobody calls Run. For simulated time.

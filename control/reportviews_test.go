@@ -198,6 +198,31 @@ func TestNeverHeard(t *testing.T) {
 	}
 }
 
+// Why the reporter cannot read a broker counts at once when it was never heard, and for one that was heard after a while.
+func TestReporterSaysWhy(t *testing.T) {
+	r := modularCluster(t, nil)
+	faults := map[string]plan.Reason{}
+	v := r.views(nil, func(o *control.ReportOptions) { o.Faults = func() map[string]plan.Reason { return faults } })
+	why := plan.Code{ID: "REPORT_GARBAGE", Template: "{broker} answers half a JSON"}.Because(plan.S("broker", b))
+	staleOf := func(id string) string {
+		l := r.look(v)
+		return l.Snapshot.Brokers[l.Snapshot.BrokerIndex(id)].Stale.Text
+	}
+	r.report(a, c)
+	faults[b] = why
+	if got := staleOf(b); got != why.Text {
+		t.Errorf("never heard it is stale for %q", got)
+	}
+	r.report(b)
+	if got := staleOf(b); got != "" {
+		t.Errorf("heard a moment ago it is stale for %q", got)
+	}
+	r.pass(stale/2 + time.Second)
+	if got := staleOf(b); got != why.Text {
+		t.Errorf("heard a while ago it is stale for %q", got)
+	}
+}
+
 // When nothing is heard at all the whole picture is frozen.
 func TestSilenceOfAll(t *testing.T) {
 	r := modularCluster(t, nil)

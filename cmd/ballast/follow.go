@@ -11,6 +11,7 @@ import (
 
 	"github.com/ballast-lb/ballast/control"
 	"github.com/ballast-lb/ballast/extensible"
+	"github.com/ballast-lb/ballast/plan"
 	"github.com/ballast-lb/ballast/reporter"
 	"github.com/ballast-lb/ballast/settings"
 	"github.com/ballast-lb/ballast/strategies"
@@ -59,7 +60,7 @@ func (s *session) feed(ctx context.Context, mode control.Mode, publish, estimate
 		} else {
 			report = s.reporter(log, s.cluster)
 		}
-		if views, err = s.reports(ctx, log, mode, publish); err != nil {
+		if views, err = s.reports(ctx, log, mode, publish, report.Stale); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -117,7 +118,7 @@ func (s *session) published(estimate bool) (*control.Views, error) {
 }
 
 // reports are the views of a cluster whose brokers only report. Who governs keeps the history.
-func (s *session) reports(ctx context.Context, log topics.Log, mode control.Mode, publish bool) (*control.ReportViews, error) {
+func (s *session) reports(ctx context.Context, log topics.Log, mode control.Mode, publish bool, faults func() map[string]plan.Reason) (*control.ReportViews, error) {
 	derived, err := s.derived()
 	if err != nil {
 		return nil, err
@@ -143,7 +144,7 @@ func (s *session) reports(ctx context.Context, log topics.Log, mode control.Mode
 	history := control.NewHistory(control.HistoryOptions{Log: s.log, Keep: keep, Logger: s.logger,
 		Interval: time.Duration(max(set.LoadBalancerResourceQuotaUpdateIntervalMinutes, 1)) * time.Minute})
 	return control.NewReportViews(control.ReportOptions{Cluster: s.cluster, Log: log, History: history, Settings: set, Version: s.version,
-		Class: s.class, Stale: staleAfter(s.settings), Repairs: repairs, Derived: derived, Logger: s.logger}), nil
+		Class: s.class, Stale: staleAfter(s.settings), Faults: faults, Repairs: repairs, Derived: derived, Logger: s.logger}), nil
 }
 
 // staleAfter is how old a load report may be: three of them were not heard then.
