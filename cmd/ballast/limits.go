@@ -12,3 +12,6 @@ import (
 func guardLimits(l *settings.Layered) (guard.Limits, error) {
 	return guard.FromSettings(l.Ballast, l.Settings, planLife, time.LoadLocation)
 }
+
+// limits are the guard's limits of the session.
+func (s *session) limits() guard.Limits { return s.guard }

@@ -28,6 +28,7 @@ type session struct {
 	cluster  *admin.Client
 	log      topics.Log
 	settings *settings.Layered
+	guard    guard.Limits
 	version  string // of Pulsar
 	class    string // of the load manager that the cluster runs
 	instance string
@@ -64,6 +65,9 @@ func (a *app) connect(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	planAnyway(s.settings)
+	if s.guard, err = guardLimits(s.settings); err != nil {
+		return nil, err
+	}
 	if s.log, err = pulsar.Open(pulsarOptions(own, s.logger)); err != nil {
 		return nil, err
 	}
@@ -181,15 +185,5 @@ func pulsarOptions(b *settings.Ballast, logger *slog.Logger) pulsar.Options {
 	return pulsar.Options{
 		ServiceURL: b.ServiceURL, AdminURL: b.WebServiceURL, ListenerName: b.ListenerName, SendTimeout: lockTimeout, Logger: logger,
 		Auth: a, TLS: access.TLS{TrustCertsFile: b.TLSTrustCertsFilePath, CertFile: cert, KeyFile: key, AllowInsecure: b.TLSAllowInsecureConnection},
-	}
-}
-
-// limits are the guard's limits as the settings give them.
-func (s *session) limits() guard.Limits {
-	own := s.settings.Ballast
-	return guard.Limits{
-		BundlesPerCycle: int(own.BallastMaxBundlesPerCycle), TopicsPerSecond: own.BallastMaxTopicsPerSecond,
-		BrokerCoolDown: own.BallastBrokerCoolDown.Milliseconds(), BundleCoolDown: own.BallastBundleCoolDown.Milliseconds(), FailureCoolDown: own.BallastBundleCoolDown.Milliseconds(),
-		LoadDataTTL: s.settings.Settings.LoadBalancerBrokerLoadDataTTLInSeconds * 1000,
 	}
 }
