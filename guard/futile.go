@@ -3,6 +3,7 @@ package guard
 import (
 	"strings"
 
+	"github.com/ballast-lb/ballast/cluster"
 	"github.com/ballast-lb/ballast/event"
 	"github.com/ballast-lb/ballast/plan"
 )
@@ -65,11 +66,9 @@ func (c *check) back(d *plan.Decision) (plan.Reason, bool) {
 		candidates = c.policies.AntiAffinity(candidates, counts, c.byDomain(), nil)
 		why = "all others have more of its anti-affinity group"
 	}
-	if c.modular() && c.snap.Settings.LoadBalancerDistributeBundlesEvenlyEnabled {
+	if c.modular && c.snap.Settings.LoadBalancerDistributeBundlesEvenlyEnabled {
 		counts := make([]int, len(c.snap.Brokers))
-		for _, i := range c.place().namespaces[event.NamespaceOf(d.Bundle)] {
-			c.tally(counts, i, d)
-		}
+		c.tally(counts, event.NamespaceOf(d.Bundle), d, false)
 		if left := least(candidates, counts); len(left) < len(candidates) {
 			candidates, why = left, "all others serve more bundles of the namespace (loadBalancerDistributeBundlesEvenlyEnabled)"
 		}
@@ -100,31 +99,43 @@ func (c *check) byDomain() bool {
 	return c.snap.Settings == nil || c.snap.Settings.FailureDomainsEnabled
 }
 
-func (c *check) modular() bool {
-	return c.snap.Settings != nil && strings.Contains(strings.ToLower(c.snap.Settings.LoadManagerClassName), "modular")
+// isModular says whether the Modular load manager runs.
+func isModular(snap *cluster.Snapshot) bool {
+	return snap.Settings != nil && strings.Contains(strings.ToLower(snap.Settings.LoadManagerClassName), "modular")
 }
 
-// places are the bundles by what anti-affinity and even distribution count them by.
+// places say who has how much of what anti-affinity and even distribution count, once everything that was let through is done.
 type places struct {
-	namespaces map[string][]int // namespace -> indexes of bundles
-	groups     map[string][]int // anti-affinity group -> indexes of bundles
+	namespaces map[string]map[int]int // namespace -> index of broker -> bundles
+	groups     map[string][]string    // anti-affinity group -> namespaces
 }
 
-// place sorts the bundles once a cycle, and only if some decision asks.
+// place counts the bundles once a cycle, and only if some decision asks.
 func (c *check) place() *places {
-	if c.places == nil {
-		c.places = &places{namespaces: map[string][]int{}, groups: map[string][]int{}}
-		for i := range c.snap.Bundles {
-			b := &c.snap.Bundles[i]
-			c.places.namespaces[b.Namespace] = append(c.places.namespaces[b.Namespace], i)
-		}
-		for ns, list := range c.places.namespaces {
-			if g := c.snap.Policies.Group(ns); g != "" {
-				c.places.groups[g] = append(c.places.groups[g], list...)
-			}
+	if c.places != nil {
+		return c.places
+	}
+	p := &places{namespaces: map[string]map[int]int{}, groups: map[string][]string{}}
+	for i := range c.snap.Bundles {
+		b := &c.snap.Bundles[i]
+		p.add(b.Namespace, c.snap.BrokerIndex(c.owner(b)), 1)
+	}
+	for ns := range p.namespaces {
+		if g := c.snap.Policies.Group(ns); g != "" {
+			p.groups[g] = append(p.groups[g], ns)
 		}
 	}
-	return c.places
+	c.places = p
+	return p
+}
+
+func (p *places) add(namespace string, broker, n int) {
+	at := p.namespaces[namespace]
+	if at == nil {
+		at = map[int]int{}
+		p.namespaces[namespace] = at
+	}
+	at[broker] += n
 }
 
 // group is the anti-affinity group of a bundle and how much of it each broker has without this bundle; nil = it has none. The
@@ -135,34 +146,36 @@ func (c *check) group(d *plan.Decision) (string, []int) {
 		return "", nil
 	}
 	counts := make([]int, len(c.snap.Brokers))
-	seen := map[[2]string]bool{} // namespace and broker
-	for _, i := range c.place().groups[g] {
-		if b := &c.snap.Bundles[i]; c.modular() {
-			at := [2]string{b.Namespace, c.owner(i)}
-			if b.Name == d.Bundle || seen[at] {
-				continue
-			}
-			seen[at] = true
-		}
-		c.tally(counts, i, d)
+	for _, ns := range c.place().groups[g] {
+		c.tally(counts, ns, d, c.modular)
 	}
 	return g, counts
 }
 
-// tally counts a bundle for its owner, unless it is the one that the decision is about.
-func (c *check) tally(counts []int, bundle int, d *plan.Decision) {
-	if c.snap.Bundles[bundle].Name == d.Bundle {
-		return
+// tally adds what each broker has of a namespace, without the bundle that the decision is about: its bundles, or once if it has any.
+func (c *check) tally(counts []int, namespace string, d *plan.Decision, once bool) {
+	without := -1
+	if i := c.snap.BundleIndex(d.Bundle); i >= 0 && c.snap.Bundles[i].Namespace == namespace {
+		without = c.snap.BrokerIndex(c.owner(&c.snap.Bundles[i]))
 	}
-	if i := c.snap.BrokerIndex(c.owner(bundle)); i >= 0 {
-		counts[i]++
+	for broker, n := range c.place().namespaces[namespace] {
+		if broker == without {
+			n--
+		}
+		switch {
+		case broker < 0 || n <= 0:
+		case once:
+			counts[broker]++
+		default:
+			counts[broker] += n
+		}
 	}
 }
 
 // owner is who has a bundle once everything that was let through is done.
-func (c *check) owner(bundle int) string {
-	if to, ok := c.owners[c.snap.Bundles[bundle].Name]; ok {
+func (c *check) owner(b *cluster.Bundle) string {
+	if to, ok := c.owners[b.Name]; ok {
 		return to
 	}
-	return c.snap.Bundles[bundle].Owner
+	return b.Owner
 }

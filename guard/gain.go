@@ -120,6 +120,7 @@ func (c *check) loadOf(d *plan.Decision) burden {
 	if !measured(b.throughput) || !measured(b.rate) {
 		return burden{}
 	}
+	b.throughput, b.rate = min(b.throughput, mostLoad), min(b.rate, mostLoad)
 	return b
 }
 

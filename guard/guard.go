@@ -73,6 +73,7 @@ type check struct {
 	seen       map[string]bool
 	owners     map[string]string // bundle -> destination, of what was let through
 
+	modular bool
 	figures []broker // by index; see figure
 	sizes   *sizes   // see size
 	places  *places  // see place
@@ -83,6 +84,7 @@ type check struct {
 func newCheck(snap *cluster.Snapshot, policies *policy.View, st State, lim Limits) *check {
 	c := &check{snap: snap, policies: policies, st: st, lim: lim, from: map[string]int{}, to: map[string]int{}, toTopics: map[string]int64{},
 		seen: map[string]bool{}, owners: map[string]string{}}
+	c.modular = isModular(snap)
 	c.frozen, c.stopped = c.freeze()
 	return c
 }
@@ -95,6 +97,11 @@ func (c *check) count(d *plan.Decision, sign int) {
 	c.from[d.Source] += sign
 	c.to[d.Destination] += sign
 	c.toTopics[d.Destination] += int64(sign) * c.topicsOf(d)
+	if i := c.snap.BundleIndex(d.Bundle); c.places != nil && i >= 0 && d.Destination != "" && d.Action != plan.Split {
+		ns := c.snap.Bundles[i].Namespace
+		c.places.add(ns, c.snap.BrokerIndex(d.Source), -sign)
+		c.places.add(ns, c.snap.BrokerIndex(d.Destination), sign)
+	}
 	if sign < 0 {
 		delete(c.seen, d.Bundle)
 		delete(c.owners, d.Bundle)

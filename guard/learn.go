@@ -41,7 +41,7 @@ func Learn(st State, o Outcome, lim Limits) State {
 	st.follow(d, to, now, lim)
 	m := Move{At: now, Source: d.Source, Destination: to}
 	if measured(d.Throughput) && measured(d.MsgRate) {
-		m.Throughput, m.MsgRate = d.Throughput, d.MsgRate
+		m.Throughput, m.MsgRate = min(d.Throughput, mostLoad), min(d.MsgRate, mostLoad)
 	}
 	if m.Throughput > 0 || m.MsgRate > 0 {
 		st.Recent = append(slices.Clone(st.Recent), m)

@@ -87,5 +87,8 @@ func longer(base int64, times int) int64 {
 	return min(base, maxPause)
 }
 
+// mostLoad (bytes/s or msg/s) is far above what any cluster carries; sums of what is said to be more stay finite.
+const mostLoad = 1e18
+
 // measured says whether a figure can be one that was measured.
 func measured(x float64) bool { return x >= 0 && !math.IsInf(x, 1) }

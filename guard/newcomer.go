@@ -31,7 +31,7 @@ func (c *check) newcomer(d *plan.Decision) (plan.Reason, bool) {
 				plan.N("bundles", bundles), plan.N("topics", topics), plan.N("had", had), plan.N("hadTopics", hadTopics)), true
 		}
 	}
-	if age, is := c.isNew(d.Source); is && !c.swapping {
+	if age, is := c.isNew(d.Source); is {
 		by := c.lim.GainBy
 		if by == NoFigure {
 			by = Usage

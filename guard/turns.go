@@ -117,7 +117,7 @@ func (st *State) follow(d plan.Decision, to string, now int64, lim Limits) {
 	}
 	amount := 1.0 // a move without figures counts, too
 	if measured(d.Throughput) {
-		amount = max(amount, d.Throughput)
+		amount = min(max(amount, d.Throughput), mostLoad)
 	}
 	st.swing(d.Source, -amount, now, lim)
 	st.swing(to, amount, now, lim)
@@ -167,14 +167,17 @@ func (st *State) hold(subject string, turns int, now int64, lim Limits) {
 		return
 	}
 	level := 1
-	if again && now < h.Until+h.memory() {
+	if again && now < h.Until+h.memory(lim) {
 		level = h.Level + 1
 	}
 	st.Holds = with(st.Holds, subject, Hold{Since: now, Until: now + longer(lim.OscillationWindow, level-1), Level: level, Turns: turns})
 }
 
-// memory is for how long after its end a hold makes the next one longer.
-func (h Hold) memory() int64 { return 2 * (h.Until - h.Since) }
+// memory is for how long after its end a hold makes the next one longer: for as long again, and for as long as the turns for the
+// next one may take.
+func (h Hold) memory(lim Limits) int64 {
+	return h.Until - h.Since + min(lim.OscillationWindow, maxPause)*int64(lim.OscillationTurns)
+}
 
 // forgetTurns drops what no rule will ask for.
 func (st *State) forgetTurns(now int64, lim Limits) {
@@ -183,7 +186,7 @@ func (st *State) forgetTurns(now int64, lim Limits) {
 	maps.DeleteFunc(st.Swings, func(_ string, s []Swing) bool {
 		return len(s) == 0 || now-s[len(s)-1].At >= max(lim.OscillationWindow, harmWindow)
 	})
-	maps.DeleteFunc(st.Holds, func(_ string, h Hold) bool { return now >= h.Until+h.memory() })
+	maps.DeleteFunc(st.Holds, func(_ string, h Hold) bool { return now >= h.Until+h.memory(lim) })
 	if more := len(st.Trails) - maxTrails; more > 0 {
 		names := slices.SortedFunc(maps.Keys(st.Trails), func(a, b string) int {
 			x, y := st.Trails[a], st.Trails[b]
