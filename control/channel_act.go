@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/ballast-lb/ballast/plan"
@@ -35,28 +34,25 @@ type Hooks struct {
 // Lost is the result of a write that another record on the ownership log came before: the next cycle plans anew.
 const Lost Result = "lost"
 
-// actTogether is act for an Actor that can have many decisions under way: each is still preceded by a confirmed lock and its
-// intent, and followed by its outcome.
-func (c *Controller) actTogether(ctx context.Context, cy *Cycle, ds []plan.Decision, actor Together) error {
+// actTogether is act for an Actor that can have many decisions under way: each is still preceded by its intent and a
+// confirmed lock, and followed by its outcome.
+func (c *Controller) actTogether(ctx context.Context, cy *Cycle, made int64, ds []plan.Decision, actor Together) error {
+	intents := map[string]string{} // bundle -> key
 	return actor.RunAll(ctx, ds, Hooks{
 		Begin: func(ctx context.Context, d plan.Decision) (string, error) {
-			if age := c.o.Clock.Now().Sub(time.UnixMilli(cy.At)); c.o.PlanLife > 0 && age > c.o.PlanLife {
-				return fmt.Sprintf("the plan is %v old, the limit is %v", age, c.o.PlanLife), nil
+			if err := c.interrupt(ctx); err != nil {
+				return "", err
 			}
-			if err := c.o.Lock.Confirm(ctx, d.Bundle); err != nil {
-				return "", fmt.Errorf("cycle %d stopped before %s: %w", cy.N, d.Bundle, err)
+			if why := c.halted(d, made); why != "" {
+				return why, nil
 			}
-			intent := c.record(KindIntent, cy)
-			intent.Decision = &d
-			return "", c.append(ctx, intent)
+			key, err := c.begin(ctx, cy, d)
+			intents[d.Bundle] = key
+			return "", err
 		},
 		Pace: func(d plan.Decision) time.Duration { return time.Duration(c.o.Limits.Pause(d)) * time.Millisecond },
 		End: func(out Outcome) error {
-			cy.Outcomes = append(cy.Outcomes, out)
-			c.learn(out.Decision, out)
-			r := c.record(KindOutcome, cy)
-			r.Outcome = &out
-			return c.appendOutcome(ctx, r)
+			return c.ended(context.WithoutCancel(ctx), cy, intents[out.Decision.Bundle], out)
 		},
 	})
 }

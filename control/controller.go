@@ -36,35 +36,51 @@ type Journal interface {
 
 // Options are what a controller is made of.
 type Options struct {
-	Instance string
-	Mode     Mode
-	Manager  plan.Manager
-	Viewer   Viewer
-	Executor Actor     // govern only
-	Lock     *Lock     // govern only
-	Observer *Observer // observe only
-	Journal  Journal   // nil = records are dropped (advise and observe)
-	Clock    Clock
-	Seed     uint64 // of the randomness of placement; the same seed and events give the same plans
-	Limits   guard.Limits
-	PlanLife time.Duration // what is left of a plan that is older is not carried out; 0 = no limit
-	Explain  bool          // collect a trace in every cycle
-	Logger   *slog.Logger
-	Metrics  *Metrics // nil = none
+	Instance  string
+	Mode      Mode
+	Manager   plan.Manager
+	Strategy  string // name of what plans: only its own state is read back; "" = the manager's type
+	Viewer    Viewer
+	Executor  Actor     // govern only
+	Lock      *Lock     // govern only
+	Observer  *Observer // observe only
+	Journal   Journal   // nil = records are dropped (advise and observe)
+	Clock     Clock
+	Seed      uint64 // of the randomness of placement; the same seed and events give the same plans
+	Limits    guard.Limits
+	PlanLife  time.Duration // what is left of a plan that is older is not carried out; 0 = no limit
+	Review    bool          // a plan waits until an operator approves it
+	Explain   bool          // collect a trace in every cycle
+	Retention Retention     // of the decision log; the zero value keeps everything
+	Handlers  map[string]Handler
+	Logger    *slog.Logger
+	Metrics   *Metrics // nil = none
 }
 
 // Controller makes one cycle after another. Its methods are for one goroutine at a time.
 type Controller struct {
 	o     Options
-	rnd   *rand.Rand
 	state plan.State
 	guard guard.State
-	n     int64
+	n     int64 // the newest cycle
+
+	leading // what only a leader has
 }
 
 // New makes a controller in the state before its first cycle.
 func New(o Options) *Controller {
-	return &Controller{o: o, rnd: rand.New(rand.NewPCG(o.Seed, o.Seed)), state: o.Manager.NewState(), guard: guard.State{Version: 1}}
+	if o.Strategy == "" {
+		o.Strategy = fmt.Sprintf("%T", o.Manager)
+	}
+	c := &Controller{o: o}
+	c.fresh()
+	return c
+}
+
+// fresh is the state before the first cycle.
+func (c *Controller) fresh() {
+	c.state, c.guard, c.n = c.o.Manager.NewState(), guard.NewState(), 0
+	c.leading = leading{seed: c.o.Seed, orders: map[string]json.RawMessage{}}
 }
 
 // Cycle is one cycle from look to outcome.
@@ -78,6 +94,8 @@ type Cycle struct {
 	LeftOut  []plan.LeftOut `json:"leftOut,omitempty"`
 	Verdict  guard.Verdict  `json:"verdict"`
 	Outcomes []Outcome      `json:"outcomes,omitempty"`
+	Pause    *Pause         `json:"pause,omitempty"`  // in force: nothing is done
+	Review   *Review        `json:"review,omitempty"` // the plan that waits for an operator
 
 	// Observed is what the cluster's own balancer did since the last cycle, each move with why, and Agreement how far it
 	// and the plans agreed over the last day (observe only).
@@ -87,39 +105,80 @@ type Cycle struct {
 	Snapshot *cluster.Snapshot `json:"-"`
 }
 
+// NoLook is the outcome of a cycle that could not look at the cluster.
+var NoLook = plan.Code{ID: "NO_LOOK", Template: "the cluster cannot be looked at: {error}"}
+
+// ErrStepDown is wrapped by the error of a leader that can lead no longer, so that another one may try.
+var ErrStepDown = errors.New("this process steps down")
+
+// blindCycles is after how many cycles in a row that could not look at the cluster a leader gives another process the turn.
+const blindCycles = 3
+
 // Step makes one cycle: look, plan, guard and, in govern, act and verify. An error means that nothing could be looked at or
 // that the right to act was lost; what was done before is in the cycle all the same.
 func (c *Controller) Step(ctx context.Context) (*Cycle, error) {
 	c.n++
 	now := c.o.Clock.Now()
-	cy := &Cycle{N: c.n, At: now.UnixMilli(), Mode: c.o.Mode}
+	cy := &Cycle{N: c.n, At: now.UnixMilli(), Mode: c.o.Mode, Pause: c.pause}
+	if err := c.confirm(ctx, "cycle"); err != nil {
+		return cy, fmt.Errorf("cycle %d: %w", c.n, err)
+	}
 	look, err := c.o.Viewer.Look(ctx, now)
 	if err != nil {
-		return cy, fmt.Errorf("cycle %d: look at the cluster: %w", c.n, err)
+		return cy, c.blind(ctx, cy, fmt.Errorf("cycle %d: look at the cluster: %w", c.n, err))
 	}
+	c.unseen = 0
 	cy.Snapshot, cy.Missing, cy.Frozen = look.Snapshot, look.Missing, look.Frozen
 	c.observe(cy, now)
 	if len(cy.Frozen) > 0 {
 		cy.Plan = plan.Plan{At: cy.At, Outcome: cy.Frozen[0]}
 		return cy, c.finish(ctx, cy)
 	}
+	if err := c.reviewed(ctx, cy); err != nil || cy.Review != nil {
+		if err == nil {
+			err = c.finish(ctx, cy)
+		}
+		return cy, err
+	}
+	c.plan(cy)
+	c.propose(cy)
+	if err := c.finish(ctx, cy); err != nil || c.o.Mode != Govern || cy.Review != nil {
+		return cy, err
+	}
+	err = c.act(ctx, cy, cy.At, cy.Verdict.Run)
+	c.o.Metrics.acted(cy.Outcomes)
+	return cy, err
+}
+
+// plan has the strategy plan and the guard check. The randomness of a cycle follows from the seed and its number, so that a
+// leader that goes on with the log draws what the one before would have drawn.
+func (c *Controller) plan(cy *Cycle) {
 	trace := new(plan.Trace)
 	if !c.o.Explain {
 		trace = nil
 	}
-	var next plan.State
-	cy.Plan, next = c.o.Manager.Shed(look.Snapshot, c.state, c.rnd, trace)
-	c.state = next
+	cy.Plan, c.state = c.o.Manager.Shed(cy.Snapshot, c.state, rand.New(rand.NewPCG(c.seed, uint64(cy.N))), trace)
 	if trace != nil {
 		cy.LeftOut = trace.Entries
 	}
-	cy.Verdict = guard.Check(look.Snapshot, cy.Plan.Decisions, policies(look.Snapshot), c.guard, c.o.Limits)
-	if err := c.finish(ctx, cy); err != nil || c.o.Mode != Govern {
-		return cy, err
+	c.guard = guard.Observe(c.guard, cy.Snapshot, nil, c.o.Limits)
+	cy.Verdict = guard.Check(cy.Snapshot, cy.Plan.Decisions, policies(cy.Snapshot), c.guard, c.o.Limits)
+	c.restrict(cy)
+}
+
+// blind ends a cycle that could not look at the cluster, and the leadership after several of them.
+func (c *Controller) blind(ctx context.Context, cy *Cycle, err error) error {
+	if ctx.Err() != nil {
+		return err
 	}
-	err = c.act(ctx, cy)
-	c.o.Metrics.acted(cy.Outcomes)
-	return cy, err
+	cy.Plan = plan.Plan{At: cy.At, Outcome: NoLook.Because(plan.S("error", err.Error()))}
+	if written := c.finish(ctx, cy); written != nil {
+		return errors.Join(written, err)
+	}
+	if c.unseen++; c.o.Mode == Govern && c.unseen >= blindCycles {
+		return fmt.Errorf("%w after %d cycles that could not look: %w", ErrStepDown, c.unseen, err)
+	}
+	return err
 }
 
 // policies evaluates the snapshot's policies over its brokers; nil for a cluster without any.
@@ -155,100 +214,16 @@ func (c *Controller) observe(cy *Cycle, now time.Time) {
 	}
 }
 
-// maxLeftOut is how many left-out entries a record holds: brokers refuse messages above 5 MB, and a plan that cannot be
-// written down is not carried out.
-const maxLeftOut = 1000
-
 // finish writes the cycle's plan down.
 func (c *Controller) finish(ctx context.Context, cy *Cycle) error {
 	c.o.Metrics.cycle(cy)
-	r := c.record(KindPlan, cy)
-	r.Plan, r.LeftOut = &cy.Plan, cy.LeftOut
-	if more := len(cy.LeftOut) - maxLeftOut; more > 0 {
-		r.LeftOut, r.LeftOutMore = cy.LeftOut[:maxLeftOut], more
+	r := c.record(KindPlan, cy.N)
+	r.Plan, r.LeftOut, r.Missing, r.Frozen, r.Pause, r.Review = &cy.Plan, cy.LeftOut, cy.Missing, cy.Frozen, cy.Pause, cy.Review
+	if len(cy.Plan.Decisions) > 0 {
+		r.Verdict = &cy.Verdict
 	}
-	state, err := json.Marshal(c.state)
-	if err != nil {
-		return fmt.Errorf("cycle %d: write the strategy's state: %w", cy.N, err)
-	}
-	r.State = state
-	return c.append(ctx, r)
-}
-
-// act carries out what the guard let through. The lock is confirmed before every action: who has lost it stops at once.
-func (c *Controller) act(ctx context.Context, cy *Cycle) error {
-	if together, ok := c.o.Executor.(Together); ok {
-		return c.actTogether(ctx, cy, cy.Verdict.Run, together)
-	}
-	for i, d := range cy.Verdict.Run {
-		if age := c.o.Clock.Now().Sub(time.UnixMilli(cy.At)); c.o.PlanLife > 0 && age > c.o.PlanLife {
-			// Requests that hang must not let a cycle act on a picture from long ago.
-			c.o.Logger.Warn("the rest of the plan is too old", "cycle", cy.N, "age", age, "left", len(cy.Verdict.Run)-i)
-			for _, d := range cy.Verdict.Run[i:] {
-				cy.Outcomes = append(cy.Outcomes, Outcome{Decision: d, Result: Skipped, Why: fmt.Sprintf("the plan is %v old, the limit is %v", age, c.o.PlanLife)})
-			}
-			return nil
-		}
-		if err := c.o.Lock.Confirm(ctx, d.Bundle); err != nil {
-			return fmt.Errorf("cycle %d stopped before %s: %w", cy.N, d.Bundle, err)
-		}
-		intent := c.record(KindIntent, cy)
-		intent.Decision = &d
-		if err := c.append(ctx, intent); err != nil {
-			return err
-		}
-		out := c.o.Executor.Run(ctx, d)
-		cy.Outcomes = append(cy.Outcomes, out)
-		c.learn(d, out)
-		r := c.record(KindOutcome, cy)
-		r.Outcome = &out
-		if err := c.appendOutcome(ctx, r); err != nil {
-			return err
-		}
-		if pause := c.o.Limits.Pause(d); pause > 0 && i < len(cy.Verdict.Run)-1 {
-			if err := c.o.Clock.Sleep(ctx, time.Duration(pause)*time.Millisecond); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// learn tells the strategy and the guard what came of a decision.
-func (c *Controller) learn(d plan.Decision, out Outcome) {
-	now := c.o.Clock.Now().UnixMilli()
-	moved := out.Result == Done || out.Result == Elsewhere
-	if moved {
-		c.state = c.o.Manager.Record(c.state, d, now)
-	}
-	if out.Result != Skipped && out.Result != Lost { // who lost a race may try again at once
-		c.guard = guard.Record(c.guard, d, moved, now, c.o.Limits)
-	}
-	c.o.Logger.Info("moved", "bundle", d.Bundle, "from", d.Source, "to", d.Destination, "result", out.Result, "owner", out.Owner, "millis", out.Millis, "why", out.Why)
-}
-
-func (c *Controller) record(k Kind, cy *Cycle) Record {
-	return Record{Version: RecordVersion, Kind: k, At: c.o.Clock.Now().UnixMilli(), Instance: c.o.Instance, Cycle: cy.N, Mode: c.o.Mode}
-}
-
-func (c *Controller) append(ctx context.Context, r Record) error {
-	if c.o.Journal == nil {
-		return nil
-	}
-	if err := c.o.Journal.Append(ctx, r); err != nil {
-		return fmt.Errorf("decision log: %w", err)
-	}
-	return nil
-}
-
-// outcomeLimit bounds the writing of an outcome after the run was stopped.
-const outcomeLimit = 5 * time.Second
-
-// appendOutcome writes an outcome, also when ctx has ended meanwhile: an intent must not stand without what came of it.
-func (c *Controller) appendOutcome(ctx context.Context, r Record) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), outcomeLimit)
-	defer cancel()
-	return c.append(ctx, r)
+	_, err := c.remember(ctx, r)
+	return err
 }
 
 // Assume tells the strategy that its condition has held for as long as it asks for, so that a single cycle shows what
@@ -267,22 +242,26 @@ func hitCountOnly(p plan.Plan) bool {
 }
 
 // Run makes a cycle every interval until ctx ends. A cycle that fails is logged and the next one is tried; losing the lock
-// ends it with ErrNotHolder.
+// ends it with ErrNotHolder, and what keeps this process from leading with ErrStepDown. Between the cycles a leader does
+// what operators ask.
 func (c *Controller) Run(ctx context.Context, interval time.Duration, each func(*Cycle)) error {
 	for {
 		cy, err := c.Step(ctx)
 		if each != nil {
 			each(cy)
 		}
+		if err == nil {
+			err = c.prune(ctx)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, ErrNotHolder):
+		case errors.Is(err, ErrNotHolder), errors.Is(err, ErrStepDown):
 			return err
 		case err != nil:
 			c.o.Logger.Error("cycle failed", "cycle", cy.N, "error", err)
 		}
-		if err := c.o.Clock.Sleep(ctx, interval); err != nil {
+		if err := c.idle(ctx, interval); err != nil {
 			return err
 		}
 	}

@@ -97,11 +97,18 @@ type world struct {
 	journal   *memoryJournal
 }
 
-type memoryJournal struct{ records []control.Record }
+// memoryJournal keeps what it writes to the decision log.
+type memoryJournal struct {
+	*control.TopicJournal
+	records []control.Record
+}
 
-func (j *memoryJournal) Append(_ context.Context, r control.Record) error {
+func (j *memoryJournal) Append(ctx context.Context, r control.Record) error {
 	j.records = append(j.records, r)
-	return nil
+	if j.TopicJournal == nil {
+		return nil
+	}
+	return j.TopicJournal.Append(ctx, r)
 }
 
 func (j *memoryJournal) kinds() []control.Kind {
@@ -137,7 +144,7 @@ func newProcess(t *testing.T, e *simulate.Embedded, instance string, mode contro
 		t.Fatal(err)
 	}
 	lock := control.NewLock(e.Log(), instance, time.Second, e.Now)
-	journal := &memoryJournal{}
+	journal := &memoryJournal{TopicJournal: control.NewTopicJournal(e.Log())}
 	var executor control.Actor = control.NewExecutor(control.Locked(e, lock), views, e, control.ExecLimits{Request: time.Minute, Verify: 10 * time.Second, Poll: 100 * time.Millisecond})
 	if channel {
 		x := control.NewChannel(control.ChannelOptions{Cluster: e, Topic: views, Log: e.Log(), Lock: lock, Clock: e, Admin: executor, Logger: quiet,
@@ -146,7 +153,7 @@ func newProcess(t *testing.T, e *simulate.Embedded, instance string, mode contro
 		executor = x
 	}
 	w := &world{Embedded: e, views: views, journal: journal, takeovers: control.NewTakeOvers(e.Log(), e, instance, e.Now)}
-	w.service = &control.Service{Cluster: e, Lock: lock, TakeOvers: w.takeovers, TakeOver: takeOver, Interval: time.Minute,
+	w.service = &control.Service{Cluster: e, Lock: lock, Elector: control.NewElector(e.Log(), lock, e, quiet), TakeOvers: w.takeovers, TakeOver: takeOver, Interval: time.Minute,
 		Standby: 5 * time.Second, Leave: time.Minute, Clock: e, Logger: quiet,
 		Controller: control.New(control.Options{Instance: instance, Mode: mode, Manager: manager, Viewer: views, Executor: executor, Lock: lock,
 			Journal: journal, Clock: e, PlanLife: 30 * time.Second, Limits: guard.Limits{BundleCoolDown: 600_000, FailureCoolDown: 60_000}, Logger: quiet})}

@@ -12,6 +12,7 @@ import (
 type TopicJournal struct {
 	log topics.Log
 	pub topics.Publisher
+	seq int64
 }
 
 // NewTopicJournal makes a journal on topics.Decisions. The topic is opened at the first record.
@@ -19,6 +20,21 @@ func NewTopicJournal(log topics.Log) *TopicJournal { return &TopicJournal{log: l
 
 // Append writes one record and waits until it is stored.
 func (j *TopicJournal) Append(ctx context.Context, r Record) error {
+	if r.Seq == 0 {
+		j.seq++
+		r.Seq = j.seq
+	}
+	payload, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return j.publish(ctx, r.Key(), payload)
+}
+
+// Delete removes a record.
+func (j *TopicJournal) Delete(ctx context.Context, key string) error { return j.publish(ctx, key, nil) }
+
+func (j *TopicJournal) publish(ctx context.Context, key string, payload []byte) error {
 	if j.pub == nil {
 		pub, err := j.log.Publisher(ctx, topics.Decisions, topics.PublishOptions{})
 		if err != nil {
@@ -26,12 +42,10 @@ func (j *TopicJournal) Append(ctx context.Context, r Record) error {
 		}
 		j.pub = pub
 	}
-	payload, err := json.Marshal(r)
-	if err != nil {
-		return err
+	if _, err := j.pub.Publish(ctx, key, payload); err != nil {
+		return fmt.Errorf("write to %s: %w", topics.Decisions, err)
 	}
-	_, err = j.pub.Publish(ctx, r.key(), payload)
-	return err
+	return nil
 }
 
 // Close ends the journal.
@@ -42,14 +56,12 @@ func (j *TopicJournal) Close() error {
 	return j.pub.Close()
 }
 
-// key is unique: brokers compact the topics of pulsar/system, and of two records with one key only the newer one stays.
-func (r Record) key() string {
-	subject := ""
-	switch {
-	case r.Decision != nil:
-		subject = "/" + r.Decision.Bundle
-	case r.Outcome != nil:
-		subject = "/" + r.Outcome.Decision.Bundle
+// Key is unique: brokers compact the topics of pulsar/system, and of two records with one key only the newer one stays.
+// A leader's keys are epoch and number; who does not lead has its name and the time in place of the epoch, as a name can
+// come back after a restart.
+func (r Record) Key() string {
+	if r.Epoch > 0 {
+		return fmt.Sprintf("%d/%d/%s", r.Epoch, r.Seq, r.Kind)
 	}
-	return fmt.Sprintf("%s/%d/%s%s", r.Instance, r.Cycle, r.Kind, subject)
+	return fmt.Sprintf("%s/%d/%d/%s", r.Instance, r.At, r.Seq, r.Kind)
 }

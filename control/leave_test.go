@@ -109,14 +109,10 @@ func TestStoppedAfterLosingTheLock(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	cut, lost := false, false
 	failLeader(e.Log(), &cut)
-	w.service.Each = func(cy *control.Cycle) {
-		cut = cy.N == 1 // the second cycle cannot confirm
-		lost = cy.N == 2
-	}
-	w.service.Clock = sleeper{e, func() {
-		if lost { // the only sleep outside the controller: standing by
-			stop()
-		}
+	w.service.Each = func(*control.Cycle) { cut = true } // after the first cycle nothing can be confirmed
+	w.service.Clock = sleeper{e, func() {                // the only sleep outside the controller: standing by
+		cut, lost = false, true
+		stop()
 	}}
 	if err := w.service.Run(ctx); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ func (s chatty) Shed(snap *cluster.Snapshot, state plan.State, rnd plan.Rand, tr
 }
 
 func TestPlanRecordsStaySmall(t *testing.T) {
-	for _, tc := range []struct{ times, kept, more int }{{1000, 1000, 0}, {1500, 1000, 500}} {
+	for _, tc := range []struct{ times, kept, more int }{{500, 500, 0}, {1000, 606, 394}, {1500, 606, 894}} {
 		e := small(t, nil)
 		w := process(t, e, "one", control.Advise, script{}, false)
 		c := control.New(control.Options{Mode: control.Advise, Manager: chatty{times: tc.times}, Viewer: w.views, Journal: w.journal, Clock: e,

@@ -20,6 +20,7 @@ type Service struct {
 	Cluster    Cluster
 	Controller *Controller
 	Lock       *Lock
+	Elector    *Elector // reads back what the leader before left; nil = every leader begins anew
 	TakeOvers  *TakeOvers
 	TakeOver   bool
 	Interval   time.Duration
@@ -33,7 +34,14 @@ type Service struct {
 	Leaving func(ctx context.Context) error
 
 	owes bool // there may be a take-over to put back when leaving
+	made bool // the topics exist
+	idle bool // it stands by, and has said so
+	been bool // it has led, or stood by for another: what fails now did work
 }
+
+// unfitPauses is how many pauses between two tries a process waits that could not lead any more, so that another one gets
+// its turn.
+const unfitPauses = 10
 
 // Run runs until ctx ends, whose error it then returns. What went wrong while leaving is returned instead of that: it is
 // what an operator has to know.
@@ -45,22 +53,34 @@ func (s *Service) Run(ctx context.Context) error {
 		})
 	}
 	defer func() {
-		if err := s.Lock.Release(); err != nil {
-			s.Logger.Warn("release the lock", "error", err)
+		s.warn("release the lock", s.Lock.Release())
+		if s.Elector != nil {
+			s.warn("close the decision log", s.Elector.Close())
 		}
 	}()
 	for {
 		err := s.govern(ctx)
-		if errors.Is(err, ErrNotHolder) && ctx.Err() == nil {
-			s.Logger.Info("standing by", "topic", topics.Leader, "why", err)
-			if err = s.Lock.Release(); err != nil {
-				s.Logger.Warn("release the lock", "error", err)
+		lost, unfit := errors.Is(err, ErrNotHolder), errors.Is(err, ErrStepDown)
+		s.been = s.been || lost
+		if ctx.Err() == nil && (lost || unfit) {
+			if !s.idle || unfit {
+				s.Logger.Info("standing by", "topic", topics.Leader, "why", err)
 			}
-			if err = s.Clock.Sleep(ctx, s.Standby); err == nil {
+			s.idle = true
+			s.warn("release the lock", s.Lock.Release())
+			s.warn("write the decision log", s.Controller.end(ctx, StepsDown, err.Error()))
+			pause := s.Standby
+			if unfit {
+				pause *= unfitPauses
+			}
+			if err = s.Clock.Sleep(ctx, pause); err == nil {
 				continue
 			}
 		}
 		left := s.leave(ctx)
+		if left == nil {
+			s.warn("write the decision log", s.Controller.end(ctx, Stops, stopWhy(ctx, err)))
+		}
 		switch {
 		case left == nil:
 			return err
@@ -68,6 +88,19 @@ func (s *Service) Run(ctx context.Context) error {
 			return left
 		}
 		return errors.Join(err, left)
+	}
+}
+
+func stopWhy(ctx context.Context, err error) string {
+	if ctx.Err() != nil || err == nil {
+		return "stopped"
+	}
+	return err.Error()
+}
+
+func (s *Service) warn(what string, err error) {
+	if err != nil {
+		s.Logger.Warn(what, "error", err)
 	}
 }
 
@@ -79,16 +112,20 @@ func (s *Service) each(cy *Cycle) {
 
 // govern acts while the lock is held.
 func (s *Service) govern(ctx context.Context) error {
-	for _, topic := range []string{topics.Leader, topics.Takeover, topics.Decisions} {
-		if err := s.Cluster.CreateTopic(ctx, topic); err != nil {
-			return fmt.Errorf("create %s: %w", topic, err)
-		}
-	}
-	if err := s.Lock.Acquire(ctx, false); err != nil {
+	if err := s.createTopics(ctx); err != nil {
 		return err
+	}
+	if err := s.elect(ctx); err != nil {
+		return s.later(ctx, err)
 	}
 	if err := s.begin(ctx); err != nil {
-		return err
+		return s.later(ctx, err)
+	}
+	s.been, s.idle = true, false
+	if s.Elector != nil {
+		if err := s.Controller.goOn(ctx); err != nil {
+			return err
+		}
 	}
 	s.Metrics.Unwatched(false)
 	cycles, stop := context.WithCancelCause(ctx)
@@ -104,6 +141,44 @@ func (s *Service) govern(ctx context.Context) error {
 		return fmt.Errorf("it was switched on while Ballast governed: %w", context.Cause(cycles))
 	}
 	return err
+}
+
+// later makes an error one after which this process tries again, if what failed has worked before. At the first start an
+// operator has to see it.
+func (s *Service) later(ctx context.Context, err error) error {
+	if !s.been || errors.Is(err, ErrBuiltInShedding) {
+		return err
+	}
+	return stepDown(ctx, err)
+}
+
+func (s *Service) createTopics(ctx context.Context) error {
+	if s.made {
+		return nil
+	}
+	for _, topic := range []string{topics.Leader, topics.Takeover, topics.Decisions, topics.Commands} {
+		if err := s.Cluster.CreateTopic(ctx, topic); err != nil {
+			return fmt.Errorf("create %s: %w", topic, err)
+		}
+	}
+	s.made = true
+	return nil
+}
+
+// elect takes the lock, and goes on with what the leader before left.
+func (s *Service) elect(ctx context.Context) error {
+	if s.Elector == nil {
+		return s.Lock.Acquire(ctx, false)
+	}
+	h, err := s.Elector.Elect(ctx, s.Controller.lead)
+	if err != nil {
+		return err
+	}
+	if err := s.Controller.restore(ctx, s.Elector); err != nil {
+		return err
+	}
+	s.Logger.Info("leads", "epoch", h.Epoch, "cycle", h.Cycle, "unsettled", len(h.open), "left", len(h.batch.left))
+	return s.Controller.inherit(ctx)
 }
 
 // switchedOn counts in how many cycles in a row the built-in shedder was seen on. Once is not enough to believe it: brokers

@@ -84,7 +84,8 @@ func TestGovernMovesAndVerifies(t *testing.T) {
 	if refused := cycles[1].Verdict.Refused; len(refused) != 1 || refused[0].Why.Code != "GUARD_COOL_DOWN" {
 		t.Errorf("the second move of a bundle was not held back: %+v", cycles[1].Verdict)
 	}
-	want := []control.Kind{control.KindPlan, control.KindIntent, control.KindOutcome, control.KindIntent, control.KindOutcome, control.KindPlan}
+	want := []control.Kind{control.KindLeader, control.KindPlan, control.KindIntent, control.KindOutcome, control.KindIntent, control.KindOutcome,
+		control.KindPlan, control.KindLeader}
 	if diff := cmp.Diff(want, w.journal.kinds()); diff != "" {
 		t.Errorf("records (-want +got):\n%s", diff)
 	}

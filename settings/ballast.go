@@ -39,6 +39,11 @@ type Ballast struct {
 	BallastReportInterval      time.Duration `key:"ballastReportInterval" type:"duration" default:"0s" range:"0s.." group:"Reporting" doc:"pause between two readings of the load reports; 0s = loadBalancerReportUpdateMinIntervalMillis"`
 	BallastBundleStatsInterval time.Duration `key:"ballastBundleStatsInterval" type:"duration" default:"1m" range:"0s.." group:"Reporting" doc:"pause between two readings of the topics of an Extensible broker, from which come the bundles that it does not publish; 0s = never"`
 
+	// Decision log.
+
+	BallastReview            bool          `key:"ballastReview" type:"boolean" default:"false" group:"Decision log" doc:"govern: a plan waits in the decision log and is carried out only after ballast approve"`
+	BallastDecisionRetention time.Duration `key:"ballastDecisionRetention" type:"duration" default:"168h" range:"0s.." group:"Decision log" doc:"how long the decision log keeps its records; 0s = for ever. It holds 100000 of them and 64 MiB at most in any case"`
+
 	// Limits on what is moved.
 
 	BallastMaxBundlesPerCycle int64         `key:"ballastMaxBundlesPerCycle" type:"int" default:"10" unit:"bundles" range:"0.." group:"Limits" doc:"most bundles that one cycle moves; 0 = no limit"`

@@ -132,6 +132,9 @@ type PublishOptions struct {
 	Alternatives []Schema // other definitions that would do as well: the registered one is declared
 	Exclusive    bool     // only one publisher at a time; ErrFenced for the others
 	Wait         bool     // with Exclusive: wait for one's turn instead of failing
+
+	// SendTimeout is when an event that was not acknowledged fails; 0 = the log's own. The log in memory answers at once.
+	SendTimeout time.Duration
 }
 
 // Log is an event log. Implementations are held to the behaviour test in topics/logtest.

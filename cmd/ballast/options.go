@@ -103,6 +103,8 @@ func (s *session) service(views view, mode control.Mode) (service *control.Servi
 	locked := control.Locked(s.cluster, lock)
 	act, landings := s.actor(locked, views)
 	o := s.options(views, mode, s.engine(c, landings))
+	o.Strategy = choice.Manager + "/" + choice.Shedder
+	var elector *control.Elector
 	end = func() {}
 	if published, ok := views.(*control.Views); ok && mode == control.Observe {
 		if e, ok := c.(control.Explainer); ok {
@@ -116,6 +118,9 @@ func (s *session) service(views view, mode control.Mode) (service *control.Servi
 	if mode == control.Govern {
 		journal := control.NewTopicJournal(s.log)
 		o.Lock, o.Journal, o.Executor = lock, journal, act
+		o.Review, o.Retention = own.BallastReview, control.DefaultRetention
+		o.Retention.Age = own.BallastDecisionRetention
+		elector = control.NewElector(s.log, lock, o.Clock, s.logger)
 		end = func() {
 			if err := journal.Close(); err != nil {
 				s.logger.Warn("close the decision log", "error", err)
@@ -123,7 +128,7 @@ func (s *session) service(views view, mode control.Mode) (service *control.Servi
 		}
 	}
 	return &control.Service{
-		Cluster: s.cluster, Controller: control.New(o), Lock: lock, TakeOvers: control.NewTakeOvers(s.log, locked, s.instance, time.Now),
+		Cluster: s.cluster, Controller: control.New(o), Lock: lock, Elector: elector, TakeOvers: control.NewTakeOvers(s.log, locked, s.instance, time.Now),
 		TakeOver: own.BallastTakeOver, Interval: own.BallastCycleInterval, Standby: standby, Leave: leaveTimeout,
 		Clock: control.SystemClock{}, Metrics: s.metrics, Logger: s.logger, Each: s.logCycle, Leaving: leaving,
 	}, end, nil

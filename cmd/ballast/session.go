@@ -183,7 +183,7 @@ func pulsarOptions(b *settings.Ballast, logger *slog.Logger) pulsar.Options {
 	a := auth(b)
 	cert, key := transportCert(b, a)
 	return pulsar.Options{
-		ServiceURL: b.ServiceURL, AdminURL: b.WebServiceURL, ListenerName: b.ListenerName, SendTimeout: lockTimeout, Logger: logger,
+		ServiceURL: b.ServiceURL, AdminURL: b.WebServiceURL, ListenerName: b.ListenerName, Logger: logger,
 		Auth: a, TLS: access.TLS{TrustCertsFile: b.TLSTrustCertsFilePath, CertFile: cert, KeyFile: key, AllowInsecure: b.TLSAllowInsecureConnection},
 	}
 }

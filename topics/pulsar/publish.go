@@ -47,7 +47,7 @@ func (l *Log) publisher(ctx context.Context, n topics.Name, o topics.PublishOpti
 		return nil, err
 	}
 	p := &publisher{log: l, name: n, options: client.ProducerOptions{
-		Topic: n.String(), SendTimeout: l.options.SendTimeout, Schema: schema, DisableMultiSchema: true,
+		Topic: n.String(), SendTimeout: or(o.SendTimeout, l.options.SendTimeout), Schema: schema, DisableMultiSchema: true,
 		BatchingMaxMessages: 1, BatchingMaxPublishDelay: never, BackOffPolicyFunc: l.libraryBackoff, PartitionsAutoDiscoveryInterval: never,
 	}}
 	if o.Exclusive {

@@ -1,0 +1,194 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ballast-lb/ballast/guard"
+	"github.com/ballast-lb/ballast/plan"
+)
+
+// confirm confirms the lock where there is one.
+func (c *Controller) confirm(ctx context.Context, what string) error {
+	if c.o.Mode != Govern || c.o.Lock == nil {
+		return nil
+	}
+	return c.o.Lock.Confirm(ctx, what)
+}
+
+// act carries out what the guard let through of a plan made, or approved, at a time (Unix ms). Every decision ends with a
+// record of what came of it, also if it is not tried.
+func (c *Controller) act(ctx context.Context, cy *Cycle, made int64, run []plan.Decision) error {
+	if together, ok := c.o.Executor.(Together); ok {
+		return c.actTogether(ctx, cy, made, run, together)
+	}
+	for i, d := range run {
+		if err := c.interrupt(ctx); err != nil {
+			return err
+		}
+		if why := c.halted(d, made); why != "" {
+			if err := c.skip(ctx, cy, d, "", why); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := c.carryOut(ctx, cy, d); err != nil {
+			return err
+		}
+		if pause := c.o.Limits.Pause(d); pause > 0 && i < len(run)-1 {
+			if err := c.rest(ctx, time.Duration(pause)*time.Millisecond, c.interrupt); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// halted says why a decision of a plan made at a time may not be begun now, "" if it may. What an operator orders is done
+// during a pause, too.
+func (c *Controller) halted(d plan.Decision, made int64) string {
+	if c.pause != nil && !guard.Ordered(d) {
+		return "paused: " + c.pause.Reason
+	}
+	// Requests that hang must not let a cycle act on a picture from long ago.
+	if age := c.o.Clock.Now().Sub(time.UnixMilli(made)); c.o.PlanLife > 0 && age > c.o.PlanLife {
+		return fmt.Sprintf("the plan is %v old, the limit is %v", age, c.o.PlanLife)
+	}
+	return ""
+}
+
+// skip records that a decision was not tried. of is the record that it was to follow, "" for none.
+func (c *Controller) skip(ctx context.Context, cy *Cycle, d plan.Decision, of, why string) error {
+	return c.conclude(ctx, cy, of, Outcome{Decision: d, Result: Skipped, Why: why})
+}
+
+// carryOut does one thing.
+func (c *Controller) carryOut(ctx context.Context, cy *Cycle, d plan.Decision) error {
+	key, err := c.begin(ctx, cy, d)
+	if err != nil {
+		return err
+	}
+	return c.ended(ctx, cy, key, c.o.Executor.Run(ctx, d))
+}
+
+// begin stores the intent, then confirms the lock; only then may it be asked for. In this order a next leader, which reads
+// the log after it took the lock, knows of everything that may have been asked for. It returns the key of the intent.
+func (c *Controller) begin(ctx context.Context, cy *Cycle, d plan.Decision) (key string, err error) {
+	intent := c.record(KindIntent, cy.N)
+	intent.Decision = &d
+	if c.o.Lock != nil {
+		intent.Limit = c.o.Lock.lease().Milliseconds()
+	}
+	if key, err = c.append(ctx, intent); err != nil {
+		return "", err
+	}
+	err = c.confirm(ctx, string(d.Action)+" "+d.Bundle)
+	switch {
+	case err == nil:
+		return key, nil
+	case errors.Is(err, ErrNotHolder):
+		c.tell(ctx, cy, key, Outcome{Decision: d, Result: Skipped, Why: err.Error()})
+	default: // this process was told to stop
+		if written := c.skip(ctx, cy, d, key, err.Error()); written != nil {
+			return "", written
+		}
+	}
+	return "", fmt.Errorf("cycle %d stopped before %s: %w", cy.N, d.Bundle, err)
+}
+
+// ended is told what came of an intent. Who has lost the lock meanwhile stops.
+func (c *Controller) ended(ctx context.Context, cy *Cycle, key string, out Outcome) error {
+	if c.o.Lock != nil {
+		if err := c.o.Lock.Held(); err != nil {
+			c.tell(ctx, cy, key, out)
+			return fmt.Errorf("cycle %d stopped at %s: %w", cy.N, out.Decision.Bundle, err)
+		}
+	}
+	return c.conclude(ctx, cy, key, out)
+}
+
+// outcomeLimit bounds the writing of an outcome after the run was stopped.
+const outcomeLimit = 5 * time.Second
+
+// conclude learns from an outcome and writes it down, also when ctx has ended meanwhile: an intent must not stand without
+// what came of it.
+func (c *Controller) conclude(ctx context.Context, cy *Cycle, of string, out Outcome) error {
+	cy.Outcomes = append(cy.Outcomes, out)
+	c.learn(out)
+	r := c.record(KindOutcome, cy.N)
+	r.Of, r.Outcome = of, &out
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), outcomeLimit)
+	defer cancel()
+	_, err := c.remember(ctx, r)
+	return err
+}
+
+// tell writes down what a leader that has lost the lock still knows. The next one does not depend on it.
+func (c *Controller) tell(ctx context.Context, cy *Cycle, of string, out Outcome) {
+	cy.Outcomes = append(cy.Outcomes, out)
+	r := c.record(KindOutcome, cy.N)
+	r.Of, r.Outcome = of, &out
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), outcomeLimit)
+	defer cancel()
+	if _, err := c.append(ctx, r); err != nil {
+		c.o.Logger.Warn("an outcome could not be written", "bundle", out.Decision.Bundle, "result", out.Result, "error", err)
+	}
+}
+
+// learn tells the strategy and the guard what came of a decision.
+func (c *Controller) learn(out Outcome) {
+	now, d := c.o.Clock.Now().UnixMilli(), out.Decision
+	moved := out.Result == Done || out.Result == Elsewhere
+	if moved {
+		c.state = c.o.Manager.Record(c.state, d, now)
+	}
+	switch out.Result {
+	case Skipped, Lost, Unknown: // who lost a race may try again at once
+	default:
+		c.guard = guard.Learn(c.guard, guard.Outcome{Decision: d, Moved: moved, Owner: out.Owner, Millis: out.Millis, At: now}, c.o.Limits)
+	}
+	c.o.Logger.Info("moved", "bundle", d.Bundle, "from", d.Source, "to", d.Destination, "result", out.Result, "owner", out.Owner, "millis", out.Millis, "why", out.Why)
+}
+
+func (c *Controller) record(k Kind, cycle int64) Record {
+	return Record{Version: RecordVersion, Kind: k, At: c.o.Clock.Now().UnixMilli(), Instance: c.o.Instance, Epoch: c.epoch, Cycle: cycle, Mode: c.o.Mode}
+}
+
+// remember appends a record with everything that a next leader goes on with.
+func (c *Controller) remember(ctx context.Context, r Record) (key string, err error) {
+	m := &Memory{Strategy: c.o.Strategy, Seed: c.seed, Pause: c.pause, Review: c.review, Held: c.held, Orders: c.orders}
+	if m.State, err = json.Marshal(c.state); err != nil {
+		return "", fmt.Errorf("cycle %d: write the strategy's state: %w", r.Cycle, err)
+	}
+	if m.Guard, err = json.Marshal(c.guard); err != nil {
+		return "", fmt.Errorf("cycle %d: write the guard's state: %w", r.Cycle, err)
+	}
+	if size := len(m.State) + len(m.Guard); size > maxState {
+		c.o.Logger.Warn("the state is too large for the decision log: a next leader begins without it", "bytes", size, "limit", maxState)
+		m.State, m.Guard, m.TooLarge = nil, nil, size
+	}
+	r.Memory = m
+	return c.append(ctx, r)
+}
+
+// append writes a record. A leader that cannot write is none: without the log nothing may be done.
+func (c *Controller) append(ctx context.Context, r Record) (key string, err error) {
+	if c.o.Journal == nil {
+		return "", nil
+	}
+	if c.epoch > 0 {
+		c.seq++
+		r.Seq = c.seq
+	}
+	r = r.bounded()
+	if err := c.o.Journal.Append(ctx, r); err != nil {
+		if ctx.Err() == nil && c.o.Mode == Govern {
+			err = fmt.Errorf("%w: %w", ErrStepDown, err)
+		}
+		return "", fmt.Errorf("cycle %d: write the decision log: %w", r.Cycle, err)
+	}
+	return r.Key(), nil
+}
