@@ -25,7 +25,7 @@ verify: ## the same at full length, into docs/verification.md; VERSION="5.0.1" R
 lint: ## gofmt, go vet, staticcheck
 	@$(ROOT)/deploy/ci/lint.sh
 
-image: ## the local Pulsar image for the tests (VERSION=4.2.4 or 5.0.1)
+image: ## the local Pulsar image for the tests (VERSION=4.2.4, 4.0.7, 3.0.7 or 5.0.1)
 	@$(ROOT)/deploy/ci/with-docker.sh $(ROOT)/deploy/image/build.sh $(or $(VERSION),4.2.4)
 
 bench: ## benchmarks, with allocations
