@@ -8,6 +8,10 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -108,6 +112,65 @@ func testZooKeeper(t *testing.T, c *harness.Cluster) {
 	if err := flow.Stop(t).Err(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestReportsFromZooKeeper: on a cluster whose brokers refuse their load reports the program plans with those in ZooKeeper, when
+// it is told where that is.
+func TestReportsFromZooKeeper(t *testing.T) {
+	c := pool.Get(t, harness.Options{Manager: harness.Modular, Conf: keeperConf()})
+	ns := c.CreateNamespace(t, 6)
+	c.Place(t, ns, c.Brokers()...)
+	flow := traffic.Start(t, c.ServiceURL(), traffic.MustLayout(t, traffic.Shape{Bundles: c.Bundles(t, ns), Rate: 120, Seed: 2}), traffic.Options{})
+	flow.AwaitFlow(t)
+	var addresses []string
+	for _, b := range c.Brokers() {
+		addresses = append(addresses, b.ID+"="+withoutReports(t, b))
+	}
+	closed := "ballastBrokerAddresses=" + strings.Join(addresses, ",")
+
+	blind := start(t, c, append([]string{"plan", "--wait", "15s"}, settings(closed)...)...)
+	blind.wait(t)
+	if stdout, stderr := blind.text(); !strings.Contains(stdout, "Nothing can be decided") {
+		t.Errorf("without ZooKeeper:\n%s\n%s", stdout, stderr)
+	}
+	sees := start(t, c, append([]string{"plan", "--wait", "2m"}, settings(closed, "ballastZooKeeper="+c.ZooKeeper())...)...)
+	sees.wait(t)
+	stdout, stderr := sees.text()
+	if strings.Contains(stdout, "Nothing can be decided") || stdout == "" {
+		t.Errorf("with ZooKeeper:\n%s\n%s", stdout, stderr)
+	}
+	for _, b := range c.Brokers() {
+		if !strings.Contains(stderr, `is read from ZooKeeper" broker=`+b.ID) {
+			t.Errorf("nothing says that the report of %s was read from ZooKeeper:\n%s", b.ID, stderr)
+		}
+	}
+	wrong := start(t, c, append([]string{"plan"}, settings("ballastZooKeeper=http://zk:2181")...)...)
+	code := wrong.wait(t)
+	if _, stderr := wrong.text(); code != 1 || !strings.Contains(stderr, `ballastZooKeeper: ZooKeeper address "http:": it should be host or host:port`) {
+		t.Errorf("with a wrong address: exit code %d, %s", code, stderr)
+	}
+	if err := flow.Stop(t).Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+// withoutReports is the address of a proxy before a broker's web service that refuses its load report.
+func withoutReports(t *testing.T, b *harness.Broker) string {
+	t.Helper()
+	to, err := url.Parse(b.AdminURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	forward := httputil.NewSingleHostReverseProxy(to)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/admin/v2/broker-stats/load-report" {
+			http.Error(w, `{"reason":"This operation requires super-user access"}`, http.StatusUnauthorized)
+			return
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://")
 }
 
 // sameReport says in what the two reports of a broker differ that do not change from one moment to the next.

@@ -93,7 +93,7 @@ func (unpublished) CreateTopic(context.Context, string) error { return nil }
 // reporter reads what brokers do not publish into a log. On the cluster's own log only one process does.
 func (s *session) reporter(log topics.Log, c reporter.Cluster) *reporter.Reporter {
 	own := s.settings.Ballast
-	o := reporter.Options{Cluster: c, Log: log, Settings: s.settings.Settings, Version: s.version, Clock: control.SystemClock{},
+	o := reporter.Options{Cluster: c, Reports: reportSource(c, s.keeper), Log: log, Settings: s.settings.Settings, Version: s.version, Clock: control.SystemClock{},
 		Interval: reporter.Interval(own, s.settings.Settings), BundleStatsInterval: own.BallastBundleStatsInterval,
 		Logger: s.logger, Metrics: s.reported}
 	if log == s.log {

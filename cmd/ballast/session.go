@@ -10,6 +10,7 @@ import (
 
 	"github.com/ballast-lb/ballast/access"
 	"github.com/ballast-lb/ballast/cluster/admin"
+	"github.com/ballast-lb/ballast/cluster/zookeeper"
 	"github.com/ballast-lb/ballast/control"
 	"github.com/ballast-lb/ballast/extensible"
 	"github.com/ballast-lb/ballast/guard"
@@ -29,8 +30,9 @@ type session struct {
 	log      topics.Log
 	settings *settings.Layered
 	guard    guard.Limits
-	version  string // of Pulsar
-	class    string // of the load manager that the cluster runs
+	keeper   *zookeeper.Client // nil = none
+	version  string            // of Pulsar
+	class    string            // of the load manager that the cluster runs
 	instance string
 	logger   *slog.Logger
 	metrics  *control.Metrics  // nil = none
@@ -51,6 +53,9 @@ func (a *app) connect(ctx context.Context) (*session, error) {
 	}
 	options.Logger = s.logger
 	if s.cluster, err = admin.New(options); err != nil {
+		return nil, err
+	}
+	if s.keeper, err = newZooKeeper(own, s.logger); err != nil {
 		return nil, err
 	}
 	runtime, err := s.cluster.RuntimeConfig(ctx)
@@ -105,7 +110,11 @@ func clusterVersion(ctx context.Context, c *admin.Client) (string, error) {
 }
 
 func (s *session) close() {
-	if err := errors.Join(s.log.Close(), s.cluster.Close()); err != nil {
+	err := errors.Join(s.log.Close(), s.cluster.Close())
+	if s.keeper != nil {
+		err = errors.Join(err, s.keeper.Close())
+	}
+	if err != nil {
 		s.logger.Warn("close the connection", "error", err)
 	}
 }
