@@ -17,16 +17,8 @@ type report struct {
 }
 
 func decodeReport(payload []byte) (report, error) {
-	kind, err := event.KindOfReport(payload)
-	if err != nil {
-		return report{}, err
-	}
-	if kind == event.SimpleReport {
-		d, err := event.Decode[event.LoadReport](payload)
-		return report{simple: &d}, err
-	}
-	d, err := event.Decode[event.LocalBrokerData](payload)
-	return report{local: &d}, err
+	r, err := event.DecodeReport(payload)
+	return report{local: r.Local, simple: r.Simple}, err
 }
 
 // stats are the bundles that the broker serves, in the order of its report.
