@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ballast-lb/ballast/control"
+	"github.com/ballast-lb/ballast/reporter"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the references in docs anew")
@@ -109,6 +110,7 @@ func metricsReference(t *testing.T) string {
 	d := &described{}
 	control.NewMetrics(d, "example")
 	d.MustRegister(control.NewCollector(nil, "example"))
+	reporter.NewMetrics(d, "example")
 	if len(d.rows) < 5 {
 		t.Fatalf("only %d metrics are registered", len(d.rows))
 	}
