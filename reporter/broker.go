@@ -2,57 +2,13 @@ package reporter
 
 import (
 	"encoding/json"
-	"net/url"
 	"slices"
-	"time"
 
 	"github.com/ballast-lb/ballast/event"
 	"github.com/ballast-lb/ballast/load"
 	"github.com/ballast-lb/ballast/plan"
-	"github.com/ballast-lb/ballast/settings"
 	"github.com/ballast-lb/ballast/topics"
 )
-
-// Rules say when a report counts and when what follows from it is published. Times are in ms.
-type Rules struct {
-	Weights          load.Weights
-	History          float64 // loadBalancerHistoryResourcePercentage
-	ThresholdPercent int64   // loadBalancerReportUpdateThresholdPercentage
-	MaxMinutes       int64   // loadBalancerReportUpdateMaxIntervalMinutes
-	MinInterval      int64   // loadBalancerReportUpdateMinIntervalMillis
-	StatsInterval    int64   // statsUpdateFrequencyInSecs: brokers publish top bundles after each pass
-	Grace            int64   // a broker is stale when its last good report is older
-	Unwritten        bool    // loadBalancerEnabled=false: brokers store no reports, so lastUpdate need not advance
-	Top              load.TopKRules
-}
-
-// graceSlack is what is added to the interval until a report counts as missing.
-const graceSlack = 5 * time.Second
-
-// RulesOf are the rules that follow from the cluster's settings when reports are read every interval.
-func RulesOf(s *settings.Settings, interval time.Duration) Rules {
-	return Rules{
-		Weights: load.WeightsOf(s), History: s.LoadBalancerHistoryResourcePercentage,
-		ThresholdPercent: s.LoadBalancerReportUpdateThresholdPercentage, MaxMinutes: s.LoadBalancerReportUpdateMaxIntervalMinutes,
-		MinInterval: s.LoadBalancerReportUpdateMinIntervalMillis, StatsInterval: s.StatsUpdateFrequencyInSecs * 1000,
-		Grace: (interval + graceSlack).Milliseconds(),
-		Top: load.TopKRules{K: int(s.LoadBalancerMaxNumberOfBundlesInBundleLoadReport), Excluded: s.LoadBalancerSheddingExcludedNamespaces,
-			WithPolicies: s.LoadBalancerSheddingBundlesWithPoliciesEnabled},
-	}
-}
-
-// simpleSlack is how long lastUpdate of a Simple broker may stand still beside its report interval: it is renewed whenever
-// the broker is asked.
-const simpleSlack = 60_000 // ms
-
-// advanceLimit is how long lastUpdate may stand still. A Modular broker renews it when it stores its report, which it does
-// at least every MaxMinutes.
-func (r *Rules) advanceLimit(kind event.ReportKind) int64 {
-	if kind == event.SimpleReport {
-		return 2*r.MinInterval + simpleSlack
-	}
-	return r.MaxMinutes*60_000 + 2*r.MinInterval + r.Grace
-}
 
 // Event is what is to be published.
 type Event struct {
@@ -252,80 +208,6 @@ func (b *Broker) Published(e Event, now int64) {
 
 // Again makes everything due again: another process may have published meanwhile.
 func (b *Broker) Again() { b.load.ReportedAt, b.topAt = 0, 0 }
-
-// judge says whether a report cannot be believed.
-func (b *Broker) judge(in *Reading, r *Rules) (plan.Reason, bool) {
-	if other, is := b.ofAnother(in); is {
-		return OfAnother.Because(plan.S("other", other)), true
-	}
-	if why, bad := b.age(in, r); bad {
-		return why, true
-	}
-	if d := in.Report.Local; d != nil && d.NullResources.Without(event.Memory) != 0 {
-		return Unreadable.Because(plan.N("seconds", 0), plan.S("error", d.NullResources.String()+" is null")), true
-	}
-	if what, value, bad := badFigure(in.Report); bad {
-		return BadFigure.Because(plan.S("what", what), plan.N("value", value)), true
-	}
-	if !anyUsage(in.Report.Usage()) {
-		return NoUsage.Because(), true
-	}
-	return plan.Reason{}, false
-}
-
-// ofAnother is the registered broker whose report came instead of this one's.
-func (b *Broker) ofAnother(in *Reading) (string, bool) {
-	plain, secure := in.Report.Addresses()
-	a, z := hostPort(plain), hostPort(secure)
-	if in.Registered == nil || a == b.ID || z == b.ID {
-		return "", false
-	}
-	for _, id := range []string{a, z} {
-		if id != "" && in.Registered(id) {
-			return id, true
-		}
-	}
-	return "", false
-}
-
-func hostPort(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return ""
-	}
-	return u.Host
-}
-
-// age judges the lastUpdate of a report. Brokers' clocks may be off, so that it counts by how it moves; only for the very
-// first report it is compared with our clock.
-func (b *Broker) age(in *Reading, r *Rules) (plan.Reason, bool) {
-	update, now, before := in.Report.UpdatedAt(), in.Now, b.update
-	limit := r.advanceLimit(in.Report.Kind())
-	trust := func() { b.update, b.newest, b.advanced, b.doubt = update, update, now, nil }
-	doubt := func(why plan.Reason) { b.update, b.doubt = update, &why }
-	first := max(limit, r.advanceLimit(event.ModularReport)) // of the age by our clock, when nothing else tells it
-	switch {
-	case update == 0 || r.Unwritten && in.Report.Kind() == event.ModularReport:
-		trust()
-	case before == 0:
-		trust()
-		if now-update > first {
-			doubt(Old.Because(plan.N("seconds", (now-update)/1000), plan.N("limit", first/1000), plan.N("lastUpdate", update)))
-		}
-	case update > before && b.doubt != nil && update < b.newest && now-update > first:
-		b.update = update // yesterday goes on; a clock that was set right would be near ours
-	case update > before:
-		trust()
-	case update < before-r.MinInterval: // a clock that was set back a little makes no old report
-		doubt(WentBack.Because(plan.N("lastUpdate", update), plan.N("before", before)))
-	case b.doubt == nil && now-b.advanced > limit:
-		doubt(NotAdvancing.Because(plan.N("lastUpdate", update), plan.N("seconds", (now-b.advanced)/1000), plan.N("limit", limit/1000)))
-	}
-	if b.doubt != nil {
-		return *b.doubt, true
-	}
-	return plan.Reason{}, false
-}
 
 // displace makes the broker stale because another one publishes itself, and takes everything back that was published.
 func (b *Broker) displace(why plan.Reason) []Event {

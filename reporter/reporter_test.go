@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -187,6 +188,25 @@ func TestNoPolicies(t *testing.T) {
 type noPolicies struct{ *fake }
 
 func (noPolicies) Policies(context.Context) (*policy.Set, error) { return nil, errDown }
+
+// TestManyAtOnce: brokers that are read at the same time all get their lists, though the policies are read once.
+func TestManyAtOnce(t *testing.T) {
+	f := newFake()
+	for i := range 100 {
+		f.ids = append(f.ids, fmt.Sprintf("b%03d:8080", i))
+	}
+	w := newWorld(t, f, func(o *reporter.Options) {
+		o.Settings.LoadBalancerSheddingBundlesWithPoliciesEnabled = false
+		o.Concurrent = 0
+	})
+	round := w.poll(t)
+	if len(round.Brokers) != 100 || len(round.Published) != 300 || len(round.Why) != 0 || len(w.tops.read(t)) != 100 {
+		t.Errorf("%d brokers, %d events, %d lists, %v", len(round.Brokers), len(round.Published), len(w.tops.latest), round.Why)
+	}
+	if !slices.IsSortedFunc(round.Brokers, func(x, y reporter.BrokerRound) int { return strings.Compare(x.ID, y.ID) }) {
+		t.Error("brokers are not in order")
+	}
+}
 
 // TestTopicsAreMade: every topic is created before it is written to, and Pulsar's carry the brokers' own schema.
 func TestTopicsAreMade(t *testing.T) {

@@ -7,10 +7,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/ballast-lb/ballast/event"
-	"github.com/ballast-lb/ballast/policy"
 	"github.com/ballast-lb/ballast/topics"
 )
 
@@ -97,63 +95,4 @@ func declared(topic, version string) (o topics.PublishOptions) {
 	}
 	o.Schema = topics.Schema{Definition: wanted.Definition, Properties: wanted.Properties()}
 	return o
-}
-
-const (
-	policyAge   = time.Minute      // how old policies may be: reading them takes a request for every namespace
-	policyLimit = 30 * time.Second // of reading them in the background
-)
-
-// policies are the cluster's, read when they are needed and old.
-type policies struct {
-	o          *Options
-	background bool // Run: they are read beside the rounds
-	work       sync.WaitGroup
-
-	mu      sync.Mutex
-	set     *policy.Set
-	tried   time.Time
-	err     error // of the last try
-	reading bool
-}
-
-// has says whether a namespace has a policy.
-func (c *policies) has(ctx context.Context, now time.Time, namespace string) (bool, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if old := now.Sub(c.tried) >= policyAge; !c.reading && (old || c.set == nil && !c.tried.Equal(now)) {
-		c.tried = now
-		if c.background {
-			c.reading = true
-			c.work.Go(func() { c.read(ctx, policyLimit) })
-		} else {
-			c.mu.Unlock()
-			c.read(ctx, policyLimit)
-			c.mu.Lock()
-		}
-	}
-	switch {
-	case c.set != nil:
-		return c.set.HasPolicy(namespace), nil
-	case c.err != nil:
-		return false, c.err
-	}
-	return false, errNotYet
-}
-
-var errNotYet = errors.New("they are being read")
-
-func (c *policies) read(ctx context.Context, limit time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	set, err := c.o.Cluster.Policies(ctx)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.reading, c.err = false, err
-	switch {
-	case err == nil:
-		c.set = set
-	case ctx.Err() == nil:
-		c.o.Logger.Warn("the policies cannot be read", "error", err)
-	}
 }
