@@ -19,7 +19,6 @@ type TopicFacts func(ctx context.Context, brokers []string) (*watch.Topic, error
 type Sentry struct {
 	views *Views
 	facts TopicFacts
-	own   []string
 
 	mu      sync.Mutex
 	watcher *watch.Watcher
@@ -38,10 +37,9 @@ func WatchLimits(s *settings.Settings) watch.Limits {
 	return l
 }
 
-// NewSentry makes a sentry. facts is nil when the topic's statistics are not to be asked for; own are the names of Ballast's own
-// producers on the topic.
-func NewSentry(v *Views, l watch.Limits, facts TopicFacts, own ...string) *Sentry {
-	s := &Sentry{views: v, facts: facts, own: own, watcher: watch.New(l)}
+// NewSentry makes a sentry. facts is nil when the topic's statistics are not to be asked for.
+func NewSentry(v *Views, l watch.Limits, facts TopicFacts) *Sentry {
+	s := &Sentry{views: v, facts: facts, watcher: watch.New(l)}
 	v.Watch(s.hear)
 	return s
 }
@@ -61,7 +59,7 @@ func (s *Sentry) hear(e OwnershipEvent) {
 // Look is what is wrong now. The snapshot is of the same moment. An error means that the topic's statistics could not be
 // read: what depends on them is not judged then, everything else is.
 func (s *Sentry) Look(ctx context.Context, now time.Time, snap *cluster.Snapshot) ([]watch.Anomaly, error) {
-	p := watch.Picture{Now: now.UnixMilli(), Own: s.own}
+	p := watch.Picture{Now: now.UnixMilli()}
 	for i := range snap.Brokers {
 		p.Brokers = append(p.Brokers, snap.Brokers[i].ID)
 	}
@@ -105,6 +103,12 @@ func (v *Views) ownershipStatus() topics.Status {
 		}
 	}
 	return topics.Status{}
+}
+
+// CaughtUp says whether the ownership topic is followed and was read to its end.
+func (v *Views) CaughtUp() bool {
+	st := v.ownershipStatus()
+	return st.Connected && st.CaughtUp
 }
 
 // loaded are the bundles that brokers report load of, as they were heard.

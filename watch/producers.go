@@ -12,9 +12,9 @@ import (
 // the addresses of those that are connected: whose address is no broker's is foreign. That is a heuristic: addresses may be
 // translated on the way, so nothing is said unless every registered broker is found among the producers.
 type writers struct {
-	brokers map[string]int64  // names that were a broker's -> Unix ms when last seen
-	wrote   map[string]*tally // producers whose records are not judged yet
-	before  []string          // registered brokers when the statistics were last complete
+	known  map[string]int64  // names that were a broker's, or Ballast's -> Unix ms when last seen
+	wrote  map[string]*tally // producers whose records are not judged yet
+	before []string          // registered brokers when the statistics were last complete
 }
 
 // tally is what a producer wrote since it was first heard.
@@ -24,7 +24,7 @@ type tally struct {
 	bundle      string // of the last record
 }
 
-func newWriters() writers { return writers{brokers: map[string]int64{}, wrote: map[string]*tally{}} }
+func newWriters() writers { return writers{known: map[string]int64{}, wrote: map[string]*tally{}} }
 
 // count counts a record of a producer.
 func (t *writers) count(producer, bundle string, at int64) {
@@ -70,20 +70,19 @@ func (l *look) producers() {
 		connected[p.Name] = p.Address
 		if id, ok := brokerAt[p.Address]; ok {
 			found[id] = true
-			w.brokers[p.Name] = l.p.Now
+			w.known[p.Name] = l.p.Now
+		} else if p.Own {
+			w.known[p.Name] = l.p.Now
 		}
 	}
-	for len(w.brokers) > most {
-		w.forgetBroker()
+	for len(w.known) > most {
+		w.forget()
 	}
 	l.absent(found, len(brokerAt) > 0)
-	for _, own := range l.p.Own {
-		delete(w.wrote, own)
-	}
 	complete := len(found) == len(l.p.Brokers)
 	if complete {
 		for _, name := range slices.Sorted(maps.Keys(connected)) {
-			if w.brokers[name] == 0 && !slices.Contains(l.p.Own, name) {
+			if w.known[name] == 0 {
 				l.add(Anomaly{Severity: Warning, Producer: name, Since: l.lasts(ForeignWriter, name),
 					Why:    ForeignWriter.Because(plan.S("producer", name), plan.S("address", at(connected[name]))),
 					Advice: "brokers obey what it writes; stop it unless it is a tool of yours, and let only the brokers' role produce to pulsar/system"})
@@ -93,14 +92,14 @@ func (l *look) producers() {
 	l.records(connected, complete)
 }
 
-func (t *writers) forgetBroker() {
+func (t *writers) forget() {
 	oldest := ""
-	for name, seen := range t.brokers {
-		if oldest == "" || cmp.Or(cmp.Compare(seen, t.brokers[oldest]), cmp.Compare(name, oldest)) < 0 {
+	for name, seen := range t.known {
+		if oldest == "" || cmp.Or(cmp.Compare(seen, t.known[oldest]), cmp.Compare(name, oldest)) < 0 {
 			oldest = name
 		}
 	}
-	delete(t.brokers, oldest)
+	delete(t.known, oldest)
 }
 
 // absent finds registered brokers that have no producer, while others have.
@@ -129,7 +128,7 @@ func (l *look) records(connected map[string]string, complete bool) {
 		t := w.wrote[name]
 		address, there := connected[name]
 		switch {
-		case w.brokers[name] != 0:
+		case w.known[name] != 0:
 		case complete && there || same:
 			l.w.tell(t.last, Anomaly{Severity: Warning, Producer: name, Since: t.first,
 				Why:    ForeignRecord.Because(plan.N("count", t.count), plan.S("producer", name), plan.S("address", at(address))),

@@ -116,6 +116,7 @@ type Channel struct {
 type Producer struct {
 	Name    string
 	Address string // host, without port; "" = unknown
+	Own     bool   // it says that it is Ballast's
 }
 
 // Topic is what the ownership topic's statistics say.
@@ -134,7 +135,6 @@ type Picture struct {
 	Loaded  []Loaded // in the order of broker ids
 	Channel *Channel // nil = unknown
 	Topic   *Topic   // nil = unknown
-	Own     []string // names of producers that are Ballast's
 }
 
 // Loaded is a broker's list of the bundles that it reports load of.

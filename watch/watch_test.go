@@ -132,9 +132,7 @@ func (d *dialogue) picture(t *testing.T, td *datadriven.TestData) watch.Picture 
 				if !foreign {
 					address = "10.0.0." + strings.TrimPrefix(name, "p")
 				}
-				topic.Producers = append(topic.Producers, watch.Producer{Name: name, Address: address})
-			case "own":
-				p.Own = append(p.Own, v)
+				topic.Producers = append(topic.Producers, watch.Producer{Name: name, Address: address, Own: name == "ours"})
 			case "last":
 				topic.Last.Entry = number(t, v)
 			case "read":

@@ -17,6 +17,7 @@ import (
 type TopicProducer struct {
 	Name    string
 	Address string // host of its connection, "" if it is not told
+	Own     bool   // it says that it is Ballast's: its property "application" is "ballast"
 }
 
 // TopicState is who writes to a topic and how far it goes.
@@ -35,7 +36,10 @@ func (c *Client) TopicState(ctx context.Context, topic string) (TopicState, erro
 		return TopicState{}, badRequest(op, err)
 	}
 	var stats struct {
-		Publishers    []struct{ ProducerName, Address string }
+		Publishers []struct {
+			ProducerName, Address string
+			Metadata              map[string]string
+		}
 		Subscriptions map[string]struct{}
 	}
 	if err := c.read(ctx, op, c.get("/admin/v2"+p+"/stats", intoJSON(&stats))); err != nil {
@@ -50,7 +54,7 @@ func (c *Client) TopicState(ctx context.Context, topic string) (TopicState, erro
 		return TopicState{}, &Error{Op: op, Kind: BadAnswer, RetrySafe: true, Reason: fmt.Sprintf("lastConfirmedEntry is %q, want ledger:entry", oneLine(internal.LastConfirmedEntry))}
 	}
 	for _, p := range stats.Publishers {
-		out.Producers = append(out.Producers, TopicProducer{Name: p.ProducerName, Address: hostOf(p.Address)})
+		out.Producers = append(out.Producers, TopicProducer{Name: p.ProducerName, Address: hostOf(p.Address), Own: p.Metadata["application"] == "ballast"})
 	}
 	slices.SortFunc(out.Producers, func(a, b TopicProducer) int {
 		return or(strings.Compare(a.Name, b.Name), strings.Compare(a.Address, b.Address))

@@ -16,14 +16,14 @@ import (
 func TestTopicState(t *testing.T) {
 	const topic, path = "persistent://pulsar/system/t", "GET /admin/v2/persistent/pulsar/system/t"
 	f := newFake(t).on(path+"/stats", text(200, `{"publishers":[{"producerName":"c-1-2","address":"/10.0.0.2:4455"},{"producerName":"a","address":"host/10.0.0.1:1"},
-		{"producerName":"b"}],"subscriptions":{"s":{}}}`)).
+		{"producerName":"b","metadata":{"application":"ballast"}}],"subscriptions":{"s":{}}}`)).
 		on(path+"/internalStats", text(200, `{"lastConfirmedEntry":"7:12"}`))
 	c := newClient(t, admin.Options{}, f.URL)
 	got, err := c.TopicState(t.Context(), topic)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := admin.TopicState{Ledger: 7, Entry: 12, Subscribers: 1, Producers: []admin.TopicProducer{{Name: "a", Address: "10.0.0.1"}, {Name: "b"}, {Name: "c-1-2", Address: "10.0.0.2"}}}
+	want := admin.TopicState{Ledger: 7, Entry: 12, Subscribers: 1, Producers: []admin.TopicProducer{{Name: "a", Address: "10.0.0.1"}, {Name: "b", Own: true}, {Name: "c-1-2", Address: "10.0.0.2"}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

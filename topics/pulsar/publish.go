@@ -49,6 +49,7 @@ func (l *Log) publisher(ctx context.Context, n topics.Name, o topics.PublishOpti
 	p := &publisher{log: l, name: n, options: client.ProducerOptions{
 		Topic: n.String(), SendTimeout: or(o.SendTimeout, l.options.SendTimeout), Schema: schema, DisableMultiSchema: true,
 		BatchingMaxMessages: 1, BatchingMaxPublishDelay: never, BackOffPolicyFunc: l.libraryBackoff, PartitionsAutoDiscoveryInterval: never,
+		Properties: map[string]string{"application": "ballast"}, // the topic's statistics tell them: our own writers are known by it
 	}}
 	if o.Exclusive {
 		// A connection of its own: closing it is the only way out of waiting for one's turn, and it gives the topic up at

@@ -1,0 +1,153 @@
+// Package drain plans how a broker is emptied before it is taken out of service, evenly, and says what stays there and why;
+// and whether the next broker may be restarted. It is pure.
+package drain
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ballast-lb/ballast/cluster"
+	"github.com/ballast-lb/ballast/event"
+	"github.com/ballast-lb/ballast/plan"
+	"github.com/ballast-lb/ballast/policy"
+)
+
+// Why a bundle leaves a broker that is drained, or stays.
+var (
+	Leaves  = plan.Code{ID: "DRAIN", Template: "{broker} is drained; of the brokers that may take the bundle {destination} has least: {throughput} bytes/s in {bundles} bundles"}
+	OnWay   = plan.Code{ID: "DRAIN_IN_FLIGHT", Template: "the bundle is {state}: it is looked at again when it has arrived"}
+	Nowhere = plan.Code{ID: "DRAIN_NOWHERE", Template: "no broker may take it: {brokers} others are registered, {refused} of them are not allowed by policies, {drained} are drained"}
+	Unknown = plan.Code{ID: "DRAIN_NOT_REGISTERED", Template: "{broker} is not registered"}
+)
+
+// Input is what a broker is drained by.
+type Input struct {
+	Snapshot *cluster.Snapshot // with the figures of bundles where they are known
+	Policies *policy.View      // nil = the cluster has none
+	Broker   string            // that is drained
+	Others   []string          // brokers that are drained too: nothing is moved to them
+	Failed   map[string]bool   // bundles whose last move failed: they come last
+}
+
+// Plan is what leaves the broker, heaviest first, and what stays and why.
+type Plan struct {
+	Decisions []plan.Decision `json:"decisions"`
+	Waiting   []plan.LeftOut  `json:"waiting,omitempty"` // on their way; they may leave later
+	Stay      []plan.LeftOut  `json:"stay,omitempty"`    // for good
+}
+
+// Empty says whether nothing is left that could leave.
+func (p Plan) Empty() bool { return len(p.Decisions)+len(p.Waiting) == 0 }
+
+// Of plans the drain of a broker. Each bundle goes to the broker that would have least traffic, of those that its policies
+// allow; what was planned before counts. Bundles without figures are spread by number.
+func Of(in Input) Plan {
+	snap := in.Snapshot
+	p := Plan{Decisions: []plan.Decision{}}
+	at := snap.BrokerIndex(in.Broker)
+	if at < 0 {
+		p.Stay = []plan.LeftOut{{Broker: in.Broker, Why: Unknown.Because(plan.S("broker", in.Broker))}}
+		return p
+	}
+	d := drainage{in: in, traffic: make([]float64, len(snap.Brokers)), count: make([]int, len(snap.Brokers))}
+	var leaving []*cluster.Bundle
+	for i := range snap.Bundles {
+		b := &snap.Bundles[i]
+		owner := snap.BrokerIndex(b.Owner)
+		if owner >= 0 {
+			d.traffic[owner] += throughput(b)
+			d.count[owner]++
+		}
+		if b.Owner != in.Broker {
+			continue
+		}
+		switch why := policy.Unmanaged(b.Namespace, nil); {
+		case !why.IsZero():
+			p.Stay = append(p.Stay, plan.LeftOut{Bundle: b.Name, Broker: in.Broker, Why: plan.FromPolicy(why)})
+		case b.State != "" && b.State != event.Owned:
+			p.Waiting = append(p.Waiting, plan.LeftOut{Bundle: b.Name, Broker: in.Broker, Why: OnWay.Because(plan.S("state", string(b.State)))})
+		default:
+			leaving = append(leaving, b)
+		}
+	}
+	slices.SortStableFunc(leaving, func(a, b *cluster.Bundle) int {
+		return cmp.Or(compareBool(in.Failed[a.Name], in.Failed[b.Name]), cmp.Compare(throughput(b), throughput(a)), cmp.Compare(a.Name, b.Name))
+	})
+	for _, b := range leaving {
+		if decision, why, ok := d.place(b); ok {
+			p.Decisions = append(p.Decisions, decision)
+		} else {
+			p.Stay = append(p.Stay, plan.LeftOut{Bundle: b.Name, Broker: in.Broker, Why: why})
+		}
+	}
+	return p
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+func throughput(b *cluster.Bundle) float64 { return b.Stats.MsgThroughputIn + b.Stats.MsgThroughputOut }
+
+// drainage is a drain as it is planned: what each broker has, with what was planned so far.
+type drainage struct {
+	in      Input
+	traffic []float64
+	count   []int
+}
+
+// place chooses where a bundle goes.
+func (d *drainage) place(b *cluster.Bundle) (plan.Decision, plan.Reason, bool) {
+	snap := d.in.Snapshot
+	best, refused, drained := -1, 0, 0
+	var frozen plan.Reason
+	for i := range snap.Brokers {
+		id := snap.Brokers[i].ID
+		switch {
+		case id == d.in.Broker:
+			continue
+		case slices.Contains(d.in.Others, id):
+			drained++
+			continue
+		}
+		if d.in.Policies != nil {
+			if why := d.in.Policies.Move(policy.Placed{Bundle: b.Name, Broker: b.Owner, NonPersistent: b.NonPersistent}, id); !why.IsZero() {
+				refused++
+				if why.Code == policy.Frozen.ID {
+					frozen = plan.FromPolicy(why)
+				}
+				continue
+			}
+		}
+		if best < 0 || d.less(i, best, b) {
+			best = i
+		}
+	}
+	if best < 0 {
+		if frozen.Code != "" {
+			return plan.Decision{}, frozen, false
+		}
+		return plan.Decision{}, Nowhere.Because(plan.N("brokers", len(snap.Brokers)-1), plan.N("refused", refused), plan.N("drained", drained)), false
+	}
+	to := snap.Brokers[best].ID
+	why := Leaves.Because(plan.S("broker", d.in.Broker), plan.S("destination", to), plan.N("throughput", d.traffic[best]), plan.N("bundles", d.count[best]))
+	d.traffic[best] += throughput(b)
+	d.count[best]++
+	return plan.Decision{Action: plan.Transfer, Bundle: b.Name, Source: b.Owner, Destination: to, Label: "Success", PulsarReason: "Admin",
+		Throughput: throughput(b), MsgRate: b.Stats.MsgRateIn + b.Stats.MsgRateOut, Topics: b.Stats.Topics, Why: why}, plan.Reason{}, true
+}
+
+// less says whether broker i has less than broker j for a bundle: traffic counts for bundles with traffic, and the number of
+// bundles for those without.
+func (d *drainage) less(i, j int, b *cluster.Bundle) bool {
+	if throughput(b) > 0 && d.traffic[i] != d.traffic[j] {
+		return d.traffic[i] < d.traffic[j]
+	}
+	return d.count[i] < d.count[j]
+}
