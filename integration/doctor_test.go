@@ -153,7 +153,7 @@ func TestDoctorSeesWhatIsWrong(t *testing.T) {
 			}
 			d := event.ServiceUnitStateData{State: event.Owned, DstBroker: gone, VersionID: record.Data.VersionID + 7}
 			if i%2 == 0 {
-				d = event.ServiceUnitStateData{State: event.Splitting, SourceBroker: gone, VersionID: record.Data.VersionID + 7}
+				d = event.ServiceUnitStateData{State: event.Releasing, SourceBroker: gone, VersionID: record.Data.VersionID + 7}
 			}
 			f.write(t, bundles[i], d)
 			written++
@@ -185,7 +185,7 @@ func TestDoctorSeesWhatIsWrong(t *testing.T) {
 	for _, b := range bundles {
 		harness.Eventually(t, 4*time.Minute, "the leader mends "+b, func(ctx context.Context) error {
 			r, ok := views.Ownership().Get(b)
-			if ok && (r.Owner() == gone || r.Data.SourceBroker == gone && r.State() == event.Splitting) {
+			if ok && (r.Owner() == gone || r.Data.SourceBroker == gone && r.State() == event.Releasing) {
 				return fmt.Errorf("it is %s, owned by %q", r.State(), r.Owner())
 			}
 			_, err := c.Owner(ctx, b)

@@ -1,0 +1,75 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ballast-lb/ballast/control"
+	"github.com/ballast-lb/ballast/guard"
+	"github.com/ballast-lb/ballast/plan"
+)
+
+// What an operator asks for is done under the lock, with intent and outcome on record and the pace of the limits; it is
+// refused while another process holds the lock, unless it is told to act beside it.
+func TestManual(t *testing.T) {
+	e := small(t, nil)
+	w := process(t, e, "one", control.Govern, script{}, false)
+	names := w.bundles(t)
+	exec := control.ExecLimits{Request: time.Second, Verify: 5 * time.Second, Poll: 50 * time.Millisecond}
+	manual := func(lock *control.Lock) *control.Manual {
+		return &control.Manual{Instance: "operator", Cluster: e, Lock: lock, Journal: w.journal, Clock: e,
+			Actor: control.NewExecutor(e, w.views, e, exec), Limits: guard.Limits{TopicsPerSecond: 1}}
+	}
+	m := manual(control.NewLock(e.Log(), "operator", time.Second, e.Now))
+	if err := m.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	begun := e.Now()
+	var got []control.Result
+	err := m.Run(t.Context(), []plan.Decision{transfer(names[0], a, b), transfer(names[1], c, b)}, func(o control.Outcome) { got = append(got, o.Result) })
+	if err != nil || !slices.Equal(got, []control.Result{control.Done, control.Skipped}) {
+		t.Errorf("outcomes are %v, %v", got, err)
+	}
+	if w.owner(t, names[0]) != b || w.owner(t, names[1]) != a {
+		t.Errorf("owners are %s and %s", w.owner(t, names[0]), w.owner(t, names[1]))
+	}
+	if took := e.Now().Sub(begun); took < time.Second {
+		t.Errorf("a bundle of several topics took %v at one topic a second", took)
+	}
+	if kinds := w.journal.kinds(); !slices.Equal(kinds, []control.Kind{control.KindIntent, control.KindOutcome, control.KindIntent, control.KindOutcome}) {
+		t.Errorf("records are %v", kinds)
+	}
+	for _, r := range w.journal.records {
+		if r.Instance != "operator" || r.Version != control.RecordVersion || r.At == 0 {
+			t.Errorf("record is %+v", r)
+		}
+	}
+	other := manual(control.NewLock(e.Log(), "other", time.Second, e.Now))
+	if err := control.Beside(other.Begin(t.Context()), "stop it"); !errors.Is(err, control.ErrNotHolder) || !strings.Contains(err.Error(), "stop it") {
+		t.Errorf("a second one begins with %v", err)
+	}
+	beside := manual(nil)
+	if err := beside.Begin(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := beside.Run(t.Context(), []plan.Decision{transfer(names[2], a, c)}, func(o control.Outcome) { got = append(got, o.Result) }); err != nil || got[len(got)-1] != control.Done {
+		t.Errorf("beside: %v, %v", got, err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, x := range []*control.Manual{m, beside} {
+		if err := x.Run(ended, []plan.Decision{transfer(names[3], a, c)}, func(o control.Outcome) { t.Errorf("done after the end: %+v", o) }); err == nil {
+			t.Error("it ran after its context had ended")
+		}
+	}
+	if err := errors.Join(m.End(), beside.End()); err != nil {
+		t.Error(err)
+	}
+	if err := control.Beside(nil, ""); err != nil {
+		t.Error(err)
+	}
+}
