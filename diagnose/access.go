@@ -104,6 +104,10 @@ func (c *checker) ownership() {
 		}
 		c.out = append(c.out, Finding{Area: Ownership, Severity: severity, About: about, Why: a.Why, Advice: a.Advice, Anomaly: &a})
 	}
+	if c.NoLog != "" {
+		c.fine(Ownership, "{manager} keeps no ownership log", plan.S("manager", short(c.NoLog)))
+		return
+	}
 	if c.Watched > 0 {
 		c.fine(Ownership, "{count} bundles have records, and nothing is wrong with them; the log was watched for {seconds} s", plan.N("count", c.Bundles), plan.N("seconds", c.Watched/1000))
 	}

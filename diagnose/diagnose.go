@@ -73,8 +73,9 @@ type Facts struct {
 	Schemas    []Schema
 	Clocks     []Clock
 	Anomalies  []watch.Anomaly
-	Watched    int64 // ms that the ownership log was watched
-	Bundles    int   // that it has records of
+	Watched    int64  // ms that the ownership log was watched
+	Bundles    int    // that it has records of
+	NoLog      string // the load manager that keeps no ownership log; "" = there is one
 	Mode       string
 	Unchecked  []Unchecked
 }

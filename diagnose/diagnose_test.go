@@ -94,6 +94,7 @@ func TestCheck(t *testing.T) {
 		{name: "anomalies", change: func(f *diagnose.Facts) {
 			f.Anomalies = []watch.Anomaly{{Severity: watch.Warning, Producer: "p", Why: plan.Reason{Code: "W"}}, {Severity: watch.Error, Bundle: "x", Why: plan.Reason{Code: "E"}}}
 		}, want: []string{"error E x", "warning W p"}},
+		{name: "no ownership log", change: func(f *diagnose.Facts) { f.NoLog, f.Watched = "x.ModularLoadManagerImpl", 0 }, text: "ModularLoadManagerImpl keeps no ownership log"},
 		{name: "not checked", change: func(f *diagnose.Facts) {
 			f.Unchecked = []diagnose.Unchecked{{Area: diagnose.Clocks, About: "b:8080", Error: "hangs"}}
 		}, want: []string{"error NOT_CHECKED b:8080"}, text: "hangs"},

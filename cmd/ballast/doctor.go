@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -94,15 +93,17 @@ func (a *app) doctor(ctx context.Context, o doctorOptions) (*diagnosis, error) {
 
 // ownership follows the ownership log and adds what is wrong in it.
 func (e *examination) ownership(ctx context.Context, o doctorOptions) error {
-	views, stop, err := e.follow(ctx, false)
-	if errors.Is(err, errManager) {
-		return nil // there is no such log
+	if _, only := e.onReports(); only {
+		e.facts.NoLog = e.settings.Settings.LoadManagerClassName
+		return nil
 	}
+	followed, stop, err := e.follow(ctx, false)
 	if err != nil {
 		e.unchecked(diagnose.Ownership, "", err)
 		return nil
 	}
 	defer stop()
+	views := followed.(*control.Views) // as its brokers publish
 	limits := control.WatchLimits(e.settings.Settings)
 	// What holds for the whole time counts, but for what may be younger than the cluster needs to mend it.
 	held := max(o.watch.Milliseconds()*3/4, 1)

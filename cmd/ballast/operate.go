@@ -67,7 +67,7 @@ type operated struct {
 // live is a session that follows the cluster, with a look at it.
 type live struct {
 	*session
-	views *control.Views
+	views view
 	look  *control.Look
 	stop  func()
 }
@@ -83,7 +83,12 @@ func (a *app) live(ctx context.Context) (*live, error) {
 		s.close()
 		return nil, err
 	}
-	if err = s.caughtUp(ctx, l.views, 30*time.Second); err == nil {
+	if published := l.ownership(); published != nil {
+		err = s.caughtUp(ctx, published, 30*time.Second)
+	} else {
+		err = s.settle(ctx, l.views, 30*time.Second)
+	}
+	if err == nil {
 		l.look, err = l.views.Look(ctx, control.SystemClock{}.Now())
 	}
 	if err != nil {
@@ -98,9 +103,14 @@ func (l *live) end() {
 	l.close()
 }
 
+// ownership are the views with the ownership log, nil on a cluster that has none.
+func (l *live) ownership() *control.Views {
+	published, _ := l.views.(*control.Views)
+	return published
+}
+
 // manual carries out what an operator asks for.
 func (l *live) manual(beside bool) (m *control.Manual, end func()) {
-	own := l.settings.Ballast
 	journal := control.NewTopicJournal(l.log)
 	m = &control.Manual{Instance: l.instance, Cluster: l.cluster, Journal: journal, Clock: control.SystemClock{}, Limits: l.limits()}
 	var acting control.Cluster = l.cluster
@@ -108,8 +118,7 @@ func (l *live) manual(beside bool) (m *control.Manual, end func()) {
 		m.Lock = control.NewLock(l.log, l.instance, lockTimeout, time.Now)
 		acting = control.Locked(l.cluster, m.Lock)
 	}
-	m.Actor = control.NewExecutor(acting, l.views, m.Clock, control.ExecLimits{
-		Request: own.BallastUnloadTimeout, Verify: own.BallastVerifyTimeout, Poll: 50 * time.Millisecond})
+	m.Actor, _ = l.actor(acting, l.views)
 	return m, func() {
 		if err := errors.Join(journal.Close(), m.End()); err != nil {
 			l.logger.Warn("give the lock up", "error", err)

@@ -72,9 +72,12 @@ func (a *app) restartGate(ctx context.Context, want int, wait, calm time.Duratio
 		return nil, err
 	}
 	defer l.end()
-	limits := control.WatchLimits(l.settings.Settings)
-	limits.Gone = 1 // an owner that is not registered is reason enough at once
-	sentry := control.NewSentry(l.views, limits, l.topicFacts())
+	var sentry *control.Sentry
+	if published := l.ownership(); published != nil {
+		limits := control.WatchLimits(l.settings.Settings)
+		limits.Gone = 1 // an owner that is not registered is reason enough at once
+		sentry = control.NewSentry(published, limits, l.topicFacts())
+	}
 	clock := control.SystemClock{}
 	end := clock.Now().Add(wait)
 	var well time.Time
@@ -108,10 +111,12 @@ func (l *live) gateFacts(ctx context.Context, sentry *control.Sentry, want int) 
 	if err != nil {
 		return drain.Facts{}, err
 	}
-	f := drain.Facts{Snapshot: look.Snapshot, Silent: map[string]string{}, NotReady: map[string]string{}, Missing: look.Missing, Want: want,
-		Owners: l.views.Ownership(), CaughtUp: l.views.CaughtUp()}
-	if f.Anomalies, err = sentry.Look(ctx, control.SystemClock{}.Now(), look.Snapshot); err != nil {
-		l.logger.Warn("who writes to the ownership topic is not known", "error", err)
+	f := drain.Facts{Snapshot: look.Snapshot, Silent: map[string]string{}, NotReady: map[string]string{}, Missing: look.Missing, Want: want, CaughtUp: true}
+	if published := l.ownership(); published != nil {
+		f.Owners, f.CaughtUp = published.Ownership(), published.CaughtUp()
+		if f.Anomalies, err = sentry.Look(ctx, control.SystemClock{}.Now(), look.Snapshot); err != nil {
+			l.logger.Warn("who writes to the ownership topic is not known", "error", err)
+		}
 	}
 	for i := range look.Snapshot.Brokers {
 		b := &look.Snapshot.Brokers[i]

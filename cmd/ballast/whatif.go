@@ -55,7 +55,7 @@ It changes nothing. Exit code: 0, or 1 for an error.`,
 				return err
 			}
 			set := l.settings.Settings
-			p := whatif.Of(l.look.Snapshot, s, manager, float64(set.LoadBalancerBrokerOverloadedThresholdPercentage)/100,
+			p := whatif.Of(l.look.Snapshot, s, l.engine(manager, nil), float64(set.LoadBalancerBrokerOverloadedThresholdPercentage)/100,
 				int(set.LoadBalancerSheddingConditionHitCountThreshold)+1, rand.New(rand.NewPCG(seed, seed)))
 			if output != "table" {
 				return a.encode(output, p)
