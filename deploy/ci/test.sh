@@ -24,8 +24,12 @@ go build -o "$results/testreport" ./integration/testreport || exit 1
 events() {
   local name=$1
   shift
-  "$@" | report -save "$results/$name.json" || failed=1
-  runs+=("$results/$name.json")
+  "$@" | report -save "$results/$name.json"
+}
+# kept NAME COMMAND...: the same, and the run counts.
+kept() {
+  events "$@" || failed=1
+  runs+=("$results/$1.json")
 }
 
 unit() {
@@ -33,7 +37,7 @@ unit() {
   $here/lint.sh "$results/lint.json" || failed=1
   runs+=("$results/lint.json")
   echo "== unit tests"
-  events unit go test -json -race ./...
+  kept unit go test -json -race ./...
 }
 
 # matching PATTERN PACKAGE...: those of the packages that have a test of this name; all of them if there is no pattern.
@@ -60,17 +64,36 @@ integration() {
   [ -n "$own$others" ] || { echo "no test is called $pattern" >&2; failed=1; return; }
   export BALLAST_PULSAR_VERSION=$version
   echo "== tests on Pulsar ${BALLAST_PULSAR_IMAGE:-$version}"
-  if [ -n "$own" ]; then
+  coproc engine { exec $here/with-docker.sh sh -c 'echo ready; exec cat'; } # one engine for all that follows
+  read -r _ <&"${engine[0]}" || { failed=1; return; }
+  if [ -n "$own" ] && [ -z "$pattern$verifying" ]; then
+    side_by_side "$version" "$time" "$own"
+  elif [ -n "$own" ]; then
     # shellcheck disable=SC2086
-    events "integration-$version" $here/with-docker.sh go test -json -tags integration -count=1 -timeout "$time" "${run[@]}" $own
+    kept "integration-$version" go test -json -tags integration -count=1 -timeout "$time" "${run[@]}" $own
     document "$version" "integration-$version"
   fi
   if [ -n "$others" ]; then
     # shellcheck disable=SC2086
-    events "packages-$version" $here/with-docker.sh go run ./integration/cluster -- \
+    kept "packages-$version" go run ./integration/cluster -- \
       go test -json -tags integration -count=1 -p 1 -timeout "$time" "${run[@]}" $others
     document "$version" "packages-$version"
   fi
+  eval "exec ${engine[1]}>&-"
+  wait "$engine_PID"
+}
+
+# side_by_side VERSION TIME PACKAGES: two halves of the tests at once, on clusters of their own: most of their time is waiting.
+first_half='^Test(Govern|Shipped|View|Faults|TakeOver|Advise|OnlyOne|Garbage|Other|Wrong|Cluster|Bundles|Traffic|Broker)'
+side_by_side() {
+  local test=(go test -json -tags integration -count=1 -timeout "$2") one two
+  # shellcheck disable=SC2086
+  events "integration-1-$1" "${test[@]}" -run "$first_half" $3 & one=$!
+  # shellcheck disable=SC2086
+  events "integration-2-$1" "${test[@]}" -skip "$first_half" $3 & two=$!
+  wait "$one" || failed=1
+  wait "$two" || failed=1
+  runs+=("$results/integration-1-$1.json" "$results/integration-2-$1.json")
 }
 
 # document VERSION NAME: when all is verified, the results of a run go into the document as soon as they are there.
@@ -80,10 +103,10 @@ document() {
 
 case ${1:-all} in
   unit) unit ;;
-  integration) integration "${BALLAST_PULSAR_VERSION:-4.2.4}" 30m ;;
+  integration) integration "${BALLAST_PULSAR_VERSION:-4.2.4}" 45m ;;
   all)
     unit
-    integration "${BALLAST_PULSAR_VERSION:-4.2.4}" 30m
+    integration "${BALLAST_PULSAR_VERSION:-4.2.4}" 45m
     ;;
   verify)
     export BALLAST_FULL=1
