@@ -120,7 +120,7 @@ type Reporter struct {
 	rules    Rules
 	known    bool // the rules know whether brokers store reports
 	brokers  map[string]*member
-	gone     []*Broker // left the registry; what was published of them is to be taken back
+	gone     []departed // left the registry; what was published of them is to be taken back
 	sinks    sinks
 	limiter  *rate.Limiter
 	policies policies
@@ -229,7 +229,7 @@ func (r *Reporter) order() []*member {
 func (r *Reporter) Close(ctx context.Context) error {
 	var errs []error
 	for _, id := range slices.Sorted(maps.Keys(r.brokers)) {
-		r.gone = append(r.gone, r.brokers[id].Broker)
+		r.gone = append(r.gone, departed{Broker: r.brokers[id].Broker})
 		delete(r.brokers, id)
 	}
 	for _, b := range r.gone {

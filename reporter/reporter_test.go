@@ -94,6 +94,31 @@ func TestLeavingTheRegistry(t *testing.T) {
 	w.onTopics(t, "ac", "ac", "ac", "")
 }
 
+// TestTombstonesAreRepeated: who did not listen when a broker went hears of it within the next minute, and then no more.
+func TestTombstonesAreRepeated(t *testing.T) {
+	w := newWorld(t, newFake(a, b, c), nil)
+	w.poll(t)
+	w.do(func() { w.ids = []string{a, c} })
+	tombstones := func(round reporter.Round) (n int) {
+		for _, e := range round.Published {
+			if e.Key == b && e.Value == nil {
+				n++
+			}
+		}
+		return n
+	}
+	begun, rounds := w.Now(), 0
+	for round := w.poll(t); tombstones(round) > 0; round = w.poll(t) {
+		if n := tombstones(round); n != 3 {
+			t.Fatalf("%d tombstones in a round, want one on each of three topics", n)
+		}
+		rounds++
+	}
+	if took := w.Now().Sub(begun); rounds < 2 || took < time.Minute || took > 2*time.Minute {
+		t.Errorf("tombstones in %d rounds, until %v after the broker went", rounds, took)
+	}
+}
+
 // TestExtensibleBrokers: for a broker that publishes itself only its bundles are published, not too often; as soon as one
 // registers in a cluster of others everything is taken back, but its own load data, which it overwrites itself.
 func TestExtensibleBrokers(t *testing.T) {

@@ -41,6 +41,17 @@ func (p *round) configuration(ctx context.Context) {
 	}
 }
 
+// departed is a broker that has left the registry.
+type departed struct {
+	*Broker
+	events []Event   // take back what was published of it
+	until  time.Time // as long as this they are repeated
+}
+
+// takingBack is for how long tombstones are repeated: the broker that is gone may have served the very topics, and who listens
+// finds them again only after a while.
+const takingBack = time.Minute
+
 // registry takes over who is registered, and takes back what was published of those that are no more.
 func (p *round) registry(ctx context.Context) {
 	r := p.r
@@ -54,7 +65,7 @@ func (p *round) registry(ctx context.Context) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(r.brokers)) {
 		if !slices.Contains(ids, id) {
-			r.gone = append(r.gone, r.brokers[id].Broker)
+			r.gone = append(r.gone, departed{r.brokers[id].Broker, r.brokers[id].Withdraw(), p.now.Add(takingBack)})
 			delete(r.brokers, id)
 			r.setStale(id, nil)
 		}
@@ -67,13 +78,12 @@ func (p *round) registry(ctx context.Context) {
 	for _, m := range r.brokers {
 		p.note(m)
 	}
-	var still []*Broker
-	for _, b := range r.gone {
-		if !p.send(ctx, b, b.Withdraw()) {
-			still = append(still, b)
+	r.gone = slices.DeleteFunc(r.gone, func(d departed) bool {
+		if len(d.events) == 0 || r.brokers[d.ID] != nil { // what is back is published anew
+			return true
 		}
-	}
-	r.gone = still
+		return p.send(ctx, d.Broker, d.events) && !p.now.Before(d.until)
+	})
 }
 
 // broker reads one broker and publishes what is due.
