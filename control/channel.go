@@ -54,8 +54,9 @@ type flight struct {
 	attempt *ownership.Attempt
 	begun   time.Time
 	written time.Time
-	fault   error  // of the write itself: whether it was stored is not known
-	by      string // producer of the record that decided
+	ended   time.Time // when the record that decided came
+	fault   error     // of the write itself: whether it was stored is not known
+	by      string    // producer of the record that decided
 }
 
 // NewChannel makes a Channel. Close ends it.
@@ -74,7 +75,7 @@ func (x *Channel) see(e OwnershipEvent) {
 		return
 	}
 	if f.attempt.See(e.Outcome); f.attempt.Progress.Final() {
-		f.by = e.Producer
+		f.by, f.ended = e.Producer, e.At
 	}
 }
 
@@ -103,9 +104,12 @@ func (x *Channel) RunAll(ctx context.Context, ds []plan.Decision, h Hooks) error
 	r := &channelRun{x: x, h: h, queue: ds}
 	for len(r.queue) > 0 || len(r.flights) > 0 {
 		r.land(ctx)
-		r.begin(ctx)
+		begun := r.begin(ctx) // one at a time: what has arrived meanwhile is told at once
 		if len(r.flights) == 0 && (len(r.queue) == 0 || r.err != nil) {
 			break
+		}
+		if begun {
+			continue
 		}
 		if err := x.o.Clock.Sleep(ctx, x.o.Limits.Poll); err != nil && r.err == nil {
 			r.err = err
@@ -141,31 +145,33 @@ func (r *channelRun) end(o Outcome) {
 	}
 }
 
-// begin begins what there is room for.
-func (r *channelRun) begin(ctx context.Context) {
-	for r.err == nil && len(r.queue) > 0 {
-		room := max(r.x.o.Limits.Concurrent, 1)
-		if r.h.Width != nil {
-			room = min(room, max(r.h.Width(), 1))
-		}
-		if !r.x.proven {
-			room = 1
-		}
-		now := r.x.o.Clock.Now()
-		if len(r.flights) >= room || now.Before(r.next) {
-			return
-		}
-		d := r.queue[0]
-		r.queue = r.queue[1:]
-		if d.Action == plan.Split {
-			r.later = append(r.later, d)
-			continue
-		}
-		if r.h.Pace != nil {
-			r.next = now.Add(r.h.Pace(d))
-		}
-		r.start(ctx, d)
+// begin begins the next decision, if there is one, and room for it. It says whether it took one.
+func (r *channelRun) begin(ctx context.Context) bool {
+	if r.err != nil || len(r.queue) == 0 {
+		return false
 	}
+	room := max(r.x.o.Limits.Concurrent, 1)
+	if r.h.Width != nil {
+		room = min(room, max(r.h.Width(), 1))
+	}
+	if !r.x.proven {
+		room = 1
+	}
+	now := r.x.o.Clock.Now()
+	if len(r.flights) >= room || now.Before(r.next) {
+		return false
+	}
+	d := r.queue[0]
+	r.queue = r.queue[1:]
+	if d.Action == plan.Split {
+		r.later = append(r.later, d)
+		return true
+	}
+	if r.h.Pace != nil {
+		r.next = now.Add(r.h.Pace(d))
+	}
+	r.start(ctx, d)
+	return true
 }
 
 // start writes one record, unless a rail or the hook says no.
@@ -314,6 +320,9 @@ func (x *Channel) judge(ctx context.Context, f *flight, record *ownership.Record
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	f.attempt.Check(record)
+	if !f.ended.IsZero() {
+		now = f.ended
+	}
 	out := Outcome{Decision: f.d, Owner: f.attempt.Owner, Attempts: 1, Millis: now.Sub(f.begun).Milliseconds()}
 	who := f.attempt.By
 	if f.by != "" {

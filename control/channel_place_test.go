@@ -17,12 +17,13 @@ import (
 
 func placeSnapshot(brokers, bundles int, owner func(i int) (string, event.ServiceUnitState)) (*cluster.Snapshot, []string) {
 	s := &cluster.Snapshot{Now: 1_000_000, Version: "4.2.4", Settings: settings.Defaults()}
+	s.Settings.LoadManagerClassName = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
 	for i := range brokers {
 		id := fmt.Sprintf("b%d:8080", i)
 		d := event.NewBrokerLoadData()
 		d.WeightedMaxEMA, d.UpdatedAt = float64(i)/10, s.Now
 		s.Load = append(s.Load, cluster.BrokerLoad{Broker: id, Data: d, Heard: s.Now})
-		s.Brokers = append(s.Brokers, cluster.Broker{ID: id, Version: "4.2.4", LoadManager: "ExtensibleLoadManagerImpl", PersistentTopics: true, NonPersistentTopics: true,
+		s.Brokers = append(s.Brokers, cluster.Broker{ID: id, Version: "4.2.4", LoadManager: s.Settings.LoadManagerClassName, PersistentTopics: true, NonPersistentTopics: true,
 			Load: &s.Load[len(s.Load)-1].Data, LoadHeard: s.Now})
 	}
 	var names []string
