@@ -130,6 +130,7 @@ type channelRun struct {
 	flights []*flight
 	later   []plan.Decision // for admin REST
 	next    time.Time       // not before this the next one begins
+	behind  time.Time       // since when the topic is not read to its end; zero = it is
 	err     error
 }
 
@@ -171,7 +172,7 @@ func (r *channelRun) begin(ctx context.Context) bool {
 		r.next = now.Add(r.h.Pace(d))
 	}
 	r.start(ctx, d)
-	return true
+	return r.behind.IsZero()
 }
 
 // start writes one record, unless a rail or the hook says no.
@@ -187,6 +188,8 @@ func (r *channelRun) start(ctx context.Context, d plan.Decision) {
 	}
 	if _, refused, err := x.decide(ctx, w); err != nil {
 		skip(err.Error())
+		return
+	} else if r.wait(d, refused) {
 		return
 	} else if !refused.IsZero() {
 		if refused.AdminREST && x.o.Admin != nil {
@@ -207,6 +210,11 @@ func (r *channelRun) start(ctx context.Context, d plan.Decision) {
 		return
 	}
 	record, refused, err := x.decide(ctx, w)
+	for ; err == nil && refused.Code == ownership.TopicBehind.ID && x.o.Clock.Now().Sub(f.begun) < x.o.Limits.Seen; record, refused, err = x.decide(ctx, w) {
+		if err = x.o.Clock.Sleep(ctx, x.o.Limits.Poll); err != nil {
+			break
+		}
+	}
 	switch {
 	case err != nil:
 		skip(err.Error())
@@ -217,6 +225,23 @@ func (r *channelRun) start(ctx context.Context, d plan.Decision) {
 		x.write(ctx, f, record)
 		r.flights = append(r.flights, f)
 	}
+}
+
+// wait puts a decision back while the topic is not read to its end: while many records are written it is behind for moments.
+func (r *channelRun) wait(d plan.Decision, refused ownership.Refusal) bool {
+	now := r.x.o.Clock.Now()
+	switch {
+	case refused.Code != ownership.TopicBehind.ID:
+		r.behind = time.Time{}
+		return false
+	case r.behind.IsZero():
+		r.behind = now
+	case now.Sub(r.behind) >= r.x.o.Limits.Seen:
+		return false
+	}
+	r.queue = append([]plan.Decision{d}, r.queue...)
+	r.next = now.Add(r.x.o.Limits.Poll)
+	return true
 }
 
 // allowed asks the hook before a decision is carried out.

@@ -234,7 +234,7 @@ func TestPlaceBeforeTheFirstMessage(t *testing.T) {
 	var cy struct {
 		Outcomes []struct{ Result, Owner string }
 	}
-	if err := json.Unmarshal([]byte(stdout), &cy); code != 0 || err != nil || len(cy.Outcomes) < 63 {
+	if err := json.Unmarshal([]byte(stdout), &cy); code != 0 || err != nil || len(cy.Outcomes) < 60 {
 		t.Fatalf("it ended with %d and %d outcomes, %v: %s %s", code, len(cy.Outcomes), err, stdout, stderr)
 	}
 	before := holds()

@@ -9,8 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ballast-lb/ballast/cluster"
 	"github.com/ballast-lb/ballast/control"
 	"github.com/ballast-lb/ballast/event"
+	"github.com/ballast-lb/ballast/ownership"
 	"github.com/ballast-lb/ballast/plan"
 	"github.com/ballast-lb/ballast/policy"
 	"github.com/ballast-lb/ballast/topics"
@@ -59,7 +61,7 @@ func placeCode(cy *control.Cycle, execute bool) error {
 		return exitCode(exitPlanned)
 	}
 	for _, o := range cy.Outcomes {
-		if o.Result != control.Done {
+		if o.Result != control.Done && o.Result != control.Lost {
 			return exitCode(exitError)
 		}
 	}
@@ -115,7 +117,10 @@ func (a *app) place(ctx context.Context, namespace string, execute bool, wait ti
 		return cy, nil
 	}
 	cy.Mode = control.Govern
-	return cy, s.placeNow(ctx, views, cy)
+	return cy, s.placeNow(ctx, views, cy, func(snap *cluster.Snapshot) plan.Plan {
+		p, _ := control.PlaceEvenly(snap, names, manager, manager.NewState(), rand.New(rand.NewPCG(uint64(now.UnixNano()), 0)), nil)
+		return p
+	})
 }
 
 // unplaced is what was left out of the bundles themselves; that a broker was no candidate for one is no news.
@@ -129,7 +134,8 @@ func unplaced(trace *plan.Trace, namespace string) (out []plan.LeftOut) {
 }
 
 // placeNow carries placements out under the lock, with their intents and outcomes in the decision log.
-func (s *session) placeNow(ctx context.Context, views *control.Views, cy *control.Cycle) (err error) {
+// When a broker gives a bundle an owner meanwhile, what is left is planned anew, so that it comes out even.
+func (s *session) placeNow(ctx context.Context, views *control.Views, cy *control.Cycle, again func(*cluster.Snapshot) plan.Plan) (err error) {
 	for _, topic := range []string{topics.Leader, topics.Decisions} {
 		if err := s.cluster.CreateTopic(ctx, topic); err != nil {
 			return fmt.Errorf("create %s: %w", topic, err)
@@ -153,8 +159,12 @@ func (s *session) placeNow(ctx context.Context, views *control.Views, cy *contro
 	if err := journal.Append(ctx, r); err != nil {
 		return fmt.Errorf("decision log: %w", err)
 	}
-	return channel.RunAll(ctx, cy.Plan.Decisions, control.Hooks{
+	changed := false
+	hooks := control.Hooks{
 		Begin: func(ctx context.Context, d plan.Decision) (string, error) {
+			if changed {
+				return "planned anew", nil
+			}
 			if err := lock.Confirm(ctx, d.Bundle); err != nil {
 				return "", err
 			}
@@ -163,12 +173,43 @@ func (s *session) placeNow(ctx context.Context, views *control.Views, cy *contro
 			return "", journal.Append(ctx, r)
 		},
 		End: func(o control.Outcome) error {
+			if o.Result == control.Skipped && o.Attempts == 0 && (changed || s.taken(views, o.Decision.Bundle)) {
+				changed = true
+				return nil // it has an owner, or comes again
+			}
+			changed = changed || o.Result == control.Lost || o.Result == control.Elsewhere
 			cy.Outcomes = append(cy.Outcomes, o)
 			r := record(control.KindOutcome)
 			r.Outcome = &o
 			return journal.Append(context.WithoutCancel(ctx), r)
 		},
-	})
+	}
+	for round, ds := 1, cy.Plan.Decisions; ; round++ {
+		if err := channel.RunAll(ctx, ds, hooks); err != nil || !changed {
+			return err
+		}
+		if round == placeRounds {
+			return fmt.Errorf("bundles of the namespace got owners in each of %d rounds: run ballast place again", placeRounds)
+		}
+		changed = false
+		look, err := views.Look(ctx, time.Now())
+		if err != nil {
+			return err
+		}
+		if len(look.Frozen) > 0 {
+			return fmt.Errorf("the rest is not placed: %s (%s)", look.Frozen[0], look.Frozen[0].Code)
+		}
+		ds = again(look.Snapshot).Decisions
+	}
+}
+
+// placeRounds is how often placements are planned anew.
+const placeRounds = 5
+
+// taken says whether somebody owns a bundle by now, or is about to.
+func (s *session) taken(views *control.Views, bundle string) bool {
+	record, _ := views.Ownership().Get(bundle)
+	return ownership.Active(record.State())
 }
 
 func printPlacements(a *app, cy *control.Cycle) {
