@@ -17,11 +17,8 @@ func CheckBallast(b *Ballast) []Problem {
 	c.addresses()
 	c.authentication()
 	c.running()
-<<<<<<< HEAD
 	c.reporting()
-=======
 	c.channel()
->>>>>>> fe0c9d7 (cmd/ballast: govern through the ownership topic with --via channel, ballast place, placements after a mass restart)
 	c.load()
 	return c.problems
 }
@@ -111,17 +108,16 @@ func (c *ballastChecker) running() {
 	}
 }
 
-<<<<<<< HEAD
 func (c *ballastChecker) reporting() {
 	c.report(c.BallastReportInterval > 0 && c.BallastReportInterval < time.Second, Error, "REPORT_INTERVAL", []string{"ballastReportInterval"},
 		"ballastReportInterval is %s: it must be 1s or more, or 0s for the cluster's own interval", c.BallastReportInterval)
 	c.report(c.BallastBundleStatsInterval > 0 && c.BallastBundleStatsInterval < 10*time.Second, Error, "BUNDLE_STATS_INTERVAL", []string{"ballastBundleStatsInterval"},
 		"ballastBundleStatsInterval is %s: brokers make long answers, so it must be 10s or more, or 0s for never", c.BallastBundleStatsInterval)
-=======
+}
+
 func (c *ballastChecker) channel() {
 	c.report(c.BallastPrePlace && c.BallastVia != "channel", Error, "PRE_PLACE_WITHOUT_CHANNEL", []string{"ballastPrePlace", "ballastVia"},
 		"ballastPrePlace=true with ballastVia=%s: placements are written onto the ownership topic; set ballastVia=channel or leave ballastPrePlace out", c.BallastVia)
->>>>>>> fe0c9d7 (cmd/ballast: govern through the ownership topic with --via channel, ballast place, placements after a mass restart)
 }
 
 func (c *ballastChecker) load() {

@@ -87,11 +87,15 @@ func (a *app) place(ctx context.Context, namespace string, execute bool, wait ti
 	} else if why.Code != "" {
 		return nil, fmt.Errorf("placements are written onto the ownership topic, and nothing may be written there: %s (%s)", why, why.Code)
 	}
-	views, stop, err := s.follow(ctx, false)
+	followed, stop, err := s.follow(ctx, false)
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
+	views, ok := followed.(*control.Views)
+	if !ok {
+		return nil, errNoChannel
+	}
 	if err := s.settle(ctx, views, wait); err != nil {
 		return nil, err
 	}

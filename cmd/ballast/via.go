@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -36,8 +37,16 @@ func (s *session) channel(views *control.Views, lock *control.Lock, admin contro
 		Limits: control.ChannelLimits{Concurrent: int(own.BallastChannelConcurrent), Seen: seenLimit, Verify: own.BallastVerifyTimeout, Poll: 20 * time.Millisecond}})
 }
 
+// errNoChannel is returned for a cluster whose ownership is not on a topic.
+var errNoChannel = errors.New("this cluster has no ownership topic: only the Extensible load manager has one")
+
 // viaChannel makes a controller act through the ownership topic. It returns what ends that, after which then runs.
-func (s *session) viaChannel(o *control.Options, channel *control.Channel, then func()) (end func()) {
+func (s *session) viaChannel(o *control.Options, views view, lock *control.Lock, then func()) (end func(), err error) {
+	topic, ok := views.(*control.Views)
+	if !ok {
+		return nil, errNoChannel
+	}
+	channel := s.channel(topic, lock, o.Executor)
 	o.Executor = channel
 	if s.settings.Ballast.BallastPrePlace {
 		o.Manager = control.PrePlacing(o.Manager)
@@ -47,5 +56,5 @@ func (s *session) viaChannel(o *control.Options, channel *control.Channel, then 
 			s.logger.Warn("close the producer of the ownership topic", "error", err)
 		}
 		then()
-	}
+	}, nil
 }
