@@ -54,8 +54,9 @@ type flight struct {
 	attempt *ownership.Attempt
 	begun   time.Time
 	written time.Time
-	fault   error  // of the write itself: whether it was stored is not known
-	by      string // producer of the record that decided
+	ended   time.Time // when the record that decided came
+	fault   error     // of the write itself: whether it was stored is not known
+	by      string    // producer of the record that decided
 }
 
 // NewChannel makes a Channel. Close ends it.
@@ -74,7 +75,7 @@ func (x *Channel) see(e OwnershipEvent) {
 		return
 	}
 	if f.attempt.See(e.Outcome); f.attempt.Progress.Final() {
-		f.by = e.Producer
+		f.by, f.ended = e.Producer, e.At
 	}
 }
 
@@ -103,9 +104,12 @@ func (x *Channel) RunAll(ctx context.Context, ds []plan.Decision, h Hooks) error
 	r := &channelRun{x: x, h: h, queue: ds}
 	for len(r.queue) > 0 || len(r.flights) > 0 {
 		r.land(ctx)
-		r.begin(ctx)
+		begun := r.begin(ctx) // one at a time: what has arrived meanwhile is told at once
 		if len(r.flights) == 0 && (len(r.queue) == 0 || r.err != nil) {
 			break
+		}
+		if begun {
+			continue
 		}
 		if err := x.o.Clock.Sleep(ctx, x.o.Limits.Poll); err != nil && r.err == nil {
 			r.err = err
@@ -126,6 +130,7 @@ type channelRun struct {
 	flights []*flight
 	later   []plan.Decision // for admin REST
 	next    time.Time       // not before this the next one begins
+	behind  time.Time       // since when the topic is not read to its end; zero = it is
 	err     error
 }
 
@@ -141,31 +146,33 @@ func (r *channelRun) end(o Outcome) {
 	}
 }
 
-// begin begins what there is room for.
-func (r *channelRun) begin(ctx context.Context) {
-	for r.err == nil && len(r.queue) > 0 {
-		room := max(r.x.o.Limits.Concurrent, 1)
-		if r.h.Width != nil {
-			room = min(room, max(r.h.Width(), 1))
-		}
-		if !r.x.proven {
-			room = 1
-		}
-		now := r.x.o.Clock.Now()
-		if len(r.flights) >= room || now.Before(r.next) {
-			return
-		}
-		d := r.queue[0]
-		r.queue = r.queue[1:]
-		if d.Action == plan.Split {
-			r.later = append(r.later, d)
-			continue
-		}
-		if r.h.Pace != nil {
-			r.next = now.Add(r.h.Pace(d))
-		}
-		r.start(ctx, d)
+// begin begins the next decision, if there is one, and room for it. It says whether it took one.
+func (r *channelRun) begin(ctx context.Context) bool {
+	if r.err != nil || len(r.queue) == 0 {
+		return false
 	}
+	room := max(r.x.o.Limits.Concurrent, 1)
+	if r.h.Width != nil {
+		room = min(room, max(r.h.Width(), 1))
+	}
+	if !r.x.proven {
+		room = 1
+	}
+	now := r.x.o.Clock.Now()
+	if len(r.flights) >= room || now.Before(r.next) {
+		return false
+	}
+	d := r.queue[0]
+	r.queue = r.queue[1:]
+	if d.Action == plan.Split {
+		r.later = append(r.later, d)
+		return true
+	}
+	if r.h.Pace != nil {
+		r.next = now.Add(r.h.Pace(d))
+	}
+	r.start(ctx, d)
+	return r.behind.IsZero()
 }
 
 // start writes one record, unless a rail or the hook says no.
@@ -181,6 +188,8 @@ func (r *channelRun) start(ctx context.Context, d plan.Decision) {
 	}
 	if _, refused, err := x.decide(ctx, w); err != nil {
 		skip(err.Error())
+		return
+	} else if r.wait(d, refused) {
 		return
 	} else if !refused.IsZero() {
 		if refused.AdminREST && x.o.Admin != nil {
@@ -201,6 +210,11 @@ func (r *channelRun) start(ctx context.Context, d plan.Decision) {
 		return
 	}
 	record, refused, err := x.decide(ctx, w)
+	for ; err == nil && refused.Code == ownership.TopicBehind.ID && x.o.Clock.Now().Sub(f.begun) < x.o.Limits.Seen; record, refused, err = x.decide(ctx, w) {
+		if err = x.o.Clock.Sleep(ctx, x.o.Limits.Poll); err != nil {
+			break
+		}
+	}
 	switch {
 	case err != nil:
 		skip(err.Error())
@@ -211,6 +225,23 @@ func (r *channelRun) start(ctx context.Context, d plan.Decision) {
 		x.write(ctx, f, record)
 		r.flights = append(r.flights, f)
 	}
+}
+
+// wait puts a decision back while the topic is not read to its end: while many records are written it is behind for moments.
+func (r *channelRun) wait(d plan.Decision, refused ownership.Refusal) bool {
+	now := r.x.o.Clock.Now()
+	switch {
+	case refused.Code != ownership.TopicBehind.ID:
+		r.behind = time.Time{}
+		return false
+	case r.behind.IsZero():
+		r.behind = now
+	case now.Sub(r.behind) >= r.x.o.Limits.Seen:
+		return false
+	}
+	r.queue = append([]plan.Decision{d}, r.queue...)
+	r.next = now.Add(r.x.o.Limits.Poll)
+	return true
 }
 
 // allowed asks the hook before a decision is carried out.
@@ -314,6 +345,9 @@ func (x *Channel) judge(ctx context.Context, f *flight, record *ownership.Record
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	f.attempt.Check(record)
+	if !f.ended.IsZero() {
+		now = f.ended
+	}
 	out := Outcome{Decision: f.d, Owner: f.attempt.Owner, Attempts: 1, Millis: now.Sub(f.begun).Milliseconds()}
 	who := f.attempt.By
 	if f.by != "" {

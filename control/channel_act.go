@@ -50,7 +50,8 @@ func (c *Controller) actTogether(ctx context.Context, cy *Cycle, made int64, ds 
 			intents[d.Bundle] = key
 			return "", err
 		},
-		Pace: func(d plan.Decision) time.Duration { return time.Duration(c.o.Limits.Pause(d)) * time.Millisecond },
+		Pace:  func(d plan.Decision) time.Duration { return time.Duration(c.o.Limits.Pause(d)) * time.Millisecond },
+		Width: func() int { return c.guard.Pace.AtOnce(c.o.Limits) },
 		End: func(out Outcome) error {
 			return c.ended(context.WithoutCancel(ctx), cy, intents[out.Decision.Bundle], out)
 		},

@@ -50,13 +50,18 @@ func (v *Views) Reading(ctx context.Context) (ownership.Reading, error) {
 	return r, nil
 }
 
-// How old an answer may be that a write is decided from. The registry and the brokers' own answers are asked for again in a
-// batch that takes longer; policies take a request for every namespace.
+// How old an answer may be that a write is decided from: the registry and the brokers' own answers are asked for again in a
+// batch that takes longer. Of a cluster that answers slowly they may be older, or a batch would do nothing but ask; a broker
+// that dies stays registered for longer than that. Policies take a request for every namespace.
 const (
-	factAge       = time.Second
-	answerAge     = 2 * time.Second
-	channelPolicy = policyAge
+	factAge   = time.Second
+	oldestAge = 8 * time.Second
 )
+
+// stale says whether an answer that was asked for at a time, and took so long, is too old now.
+func stale(now, asked time.Time, took time.Duration) bool {
+	return asked.IsZero() || now.Sub(asked) > min(max(factAge, 5*took), oldestAge)
+}
 
 // sights puts together what a write is decided from, and remembers answers for a moment, so that a batch does not ask for
 // every bundle anew.
@@ -66,6 +71,7 @@ type sights struct {
 	clock   Clock
 
 	factsAt  time.Time
+	took     time.Duration // to ask for the facts
 	facts    ownership.Facts
 	brokers  []cluster.Broker
 	policyAt time.Time
@@ -79,6 +85,7 @@ type sights struct {
 // answered is what one broker says it owns.
 type answered struct {
 	at      time.Time
+	took    time.Duration
 	bundles map[string]struct{}
 	err     error
 }
@@ -125,14 +132,14 @@ func ChannelCheck(ctx context.Context, c Cluster) (plan.Reason, error) {
 
 func (s *sights) refresh(ctx context.Context) error {
 	now := s.clock.Now()
-	if s.factsAt.IsZero() || now.Sub(s.factsAt) > factAge {
+	if stale(now, s.factsAt, s.took) {
 		var err error
 		if s.facts, s.brokers, err = channelFacts(ctx, s.cluster); err != nil {
 			return err
 		}
-		s.factsAt, s.view = now, nil
+		s.factsAt, s.took, s.view = now, s.clock.Now().Sub(now), nil
 	}
-	if s.policies == nil || now.Sub(s.policyAt) > channelPolicy {
+	if s.policies == nil || now.Sub(s.policyAt) > policyAge {
 		set, err := s.cluster.Policies(ctx)
 		if err != nil {
 			return fmt.Errorf("read the policies: %w", err)
@@ -199,7 +206,7 @@ func (s *sights) forbids(w ownership.Want) policy.Reason {
 // exists says whether the namespace has the bundle.
 func (s *sights) exists(ctx context.Context, bundle string) (bool, error) {
 	ns := event.NamespaceOf(bundle)
-	if at, ok := s.listed[ns]; !ok || s.clock.Now().Sub(at) > answerAge {
+	if at, ok := s.listed[ns]; !ok || s.clock.Now().Sub(at) > oldestAge {
 		names, err := s.cluster.Bundles(ctx, ns)
 		if err != nil {
 			return false, fmt.Errorf("list the bundles of %s: %w", ns, err)
@@ -226,7 +233,7 @@ func (s *sights) answer(ctx context.Context, w ownership.Want, since int64) owne
 	var out ownership.BrokersAnswer
 	for _, id := range ask {
 		a, ok := s.owned[id]
-		if now := s.clock.Now(); !ok || a.err != nil || now.Sub(a.at) > answerAge || a.at.UnixMilli() < since {
+		if now := s.clock.Now(); !ok || a.err != nil || stale(now, a.at, a.took) || a.at.UnixMilli() < since {
 			a = s.ask(ctx, id, now)
 		}
 		if a.err != nil {
@@ -246,7 +253,7 @@ func (s *sights) answer(ctx context.Context, w ownership.Want, since int64) owne
 // ask lets a broker say what it owns.
 func (s *sights) ask(ctx context.Context, id string, now time.Time) answered {
 	names, err := s.cluster.Owned(ctx, id)
-	a := answered{at: now, err: err, bundles: make(map[string]struct{}, len(names))}
+	a := answered{at: now, took: s.clock.Now().Sub(now), err: err, bundles: make(map[string]struct{}, len(names))}
 	for _, name := range names {
 		a.bundles[name] = struct{}{}
 	}

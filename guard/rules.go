@@ -141,6 +141,9 @@ func (c *check) rest(d *plan.Decision) (plan.Reason, bool) {
 }
 
 func (c *check) budget(d *plan.Decision) (plan.Reason, bool) {
+	if d.Action == plan.Place {
+		return pass() // what nobody owns is taken from nobody, and its clients wait
+	}
 	topics, throughput := c.topicsOf(d), c.loadOf(d).throughput
 	switch {
 	case over(c.total, c.lim.BundlesPerCycle):

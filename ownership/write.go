@@ -31,7 +31,7 @@ type Sight struct {
 	Facts    Facts
 	Answer   BrokersAnswer
 	Policy   policy.Reason // why policies do not let the bundle go there; zero = they do
-	Exists   bool          // the namespace has the bundle now; for Place, as a bundle without a record may be no bundle at all
+	Exists   bool          // the namespace has the bundle now; for Place, as its namespace may be gone
 }
 
 // Reading is how well the ownership topic is read.
@@ -177,12 +177,12 @@ func ends(s Sight, w Want, _ *Record) Refusal {
 // state: an owned bundle is owned by the source; an unowned one has no record, or is Free and stays so for a while.
 func state(s Sight, w Want, present *Record) Refusal {
 	switch {
-	case w.Action == Place && present.State() == event.Free:
-		return ageing(s, present)
-	case w.Action == Place && present != nil:
+	case w.Action == Place && present != nil && present.State() != event.Free:
 		return refuse(NotUnowned, policy.S("state", string(present.State())), policy.S("broker", present.Assigned()))
 	case w.Action == Place && !s.Exists:
 		return refuse(UnknownBundle, policy.S("bundle", w.Bundle))
+	case w.Action == Place && present != nil:
+		return ageing(s, present)
 	case w.Action == Place:
 		return Refusal{}
 	case present.State() != event.Owned:

@@ -30,6 +30,8 @@ type Ballast struct {
 
 	BallastMode          string        `key:"ballastMode" type:"string" default:"advise" oneof:"observe|advise|govern" group:"Running" doc:"observe: watch and compare; advise: plan and explain, change nothing; govern: plan and act"`
 	BallastTakeOver      bool          `key:"ballastTakeOver" type:"boolean" default:"false" group:"Running" doc:"govern: switch the built-in shedder off while Ballast acts, and put everything back afterwards"`
+	BallastVia           string        `key:"ballastVia" type:"string" default:"admin" oneof:"admin|channel" group:"Running" doc:"how govern moves bundles: admin: by admin REST; channel: by records on the ownership topic"`
+	BallastPrePlace      bool          `key:"ballastPrePlace" type:"boolean" default:"false" group:"Running" doc:"govern by ballastVia=channel: give bundles that lost their owner the next one before clients look them up"`
 	BallastCycleInterval time.Duration `key:"ballastCycleInterval" type:"duration" default:"1m" range:"1s.." group:"Running" doc:"pause between cycles"`
 	BallastRepairs       []string      `key:"ballastRepairs" type:"list" default:"" group:"Running" doc:"faults of Pulsar's strategies to repair, by name"`
 
@@ -50,6 +52,7 @@ type Ballast struct {
 	BallastMaxTopicsPerSecond float64       `key:"ballastMaxTopicsPerSecond" type:"double" default:"500" unit:"topics/s" range:"0.." group:"Limits" doc:"most topics moved per second, on average over a cycle; 0 = no limit"`
 	BallastBundleCoolDown     time.Duration `key:"ballastBundleCoolDown" type:"duration" default:"10m" range:"0s.." group:"Limits" doc:"a bundle is not moved again within this time"`
 	BallastBrokerCoolDown     time.Duration `key:"ballastBrokerCoolDown" type:"duration" default:"0s" range:"0s.." group:"Limits" doc:"a broker is neither source nor destination again within this time after a move; 0s = the strategy's own delay alone"`
+	BallastChannelConcurrent  int64         `key:"ballastChannelConcurrent" type:"int" default:"50" unit:"bundles" range:"1..1000" group:"Limits" doc:"by ballastVia=channel: most bundles under way together, also of ballast place"`
 	BallastUnloadTimeout      time.Duration `key:"ballastUnloadTimeout" type:"duration" default:"70s" range:"1s.." group:"Limits" doc:"limit of one unload request"`
 	BallastUnloadAttempts     int64         `key:"ballastUnloadAttempts" type:"int" default:"3" range:"1..10" group:"Limits" doc:"Modular and Simple clusters: how often one bundle is unloaded until it is where it should be; destinations are hints there, or ignored"`
 	BallastVerifyTimeout      time.Duration `key:"ballastVerifyTimeout" type:"duration" default:"30s" range:"1s.." group:"Limits" doc:"how long to wait for a moved bundle to show up at its new owner"`

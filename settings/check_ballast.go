@@ -18,6 +18,7 @@ func CheckBallast(b *Ballast) []Problem {
 	c.authentication()
 	c.running()
 	c.reporting()
+	c.channel()
 	c.load()
 	return c.problems
 }
@@ -112,6 +113,11 @@ func (c *ballastChecker) reporting() {
 		"ballastReportInterval is %s: it must be 1s or more, or 0s for the cluster's own interval", c.BallastReportInterval)
 	c.report(c.BallastBundleStatsInterval > 0 && c.BallastBundleStatsInterval < 10*time.Second, Error, "BUNDLE_STATS_INTERVAL", []string{"ballastBundleStatsInterval"},
 		"ballastBundleStatsInterval is %s: brokers make long answers, so it must be 10s or more, or 0s for never", c.BallastBundleStatsInterval)
+}
+
+func (c *ballastChecker) channel() {
+	c.report(c.BallastPrePlace && c.BallastVia != "channel", Error, "PRE_PLACE_WITHOUT_CHANNEL", []string{"ballastPrePlace", "ballastVia"},
+		"ballastPrePlace=true with ballastVia=%s: placements are written onto the ownership topic; set ballastVia=channel or leave ballastPrePlace out", c.BallastVia)
 }
 
 func (c *ballastChecker) load() {

@@ -126,6 +126,11 @@ func (s *session) service(views view, mode control.Mode) (service *control.Servi
 				s.logger.Warn("close the decision log", "error", err)
 			}
 		}
+		if own.BallastVia == viaChannel {
+			if end, err = s.viaChannel(&o, views, lock, end); err != nil {
+				return nil, nil, err
+			}
+		}
 	}
 	return &control.Service{
 		Cluster: s.cluster, Controller: control.New(o), Lock: lock, Elector: elector, TakeOvers: control.NewTakeOvers(s.log, locked, s.instance, time.Now),

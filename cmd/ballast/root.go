@@ -79,7 +79,7 @@ the environment (BALLAST_...), flags. "ballast config" shows every setting and w
 		f.StringP(k.flag, k.short, "", k.usage)
 	}
 	a.flags = f
-	root.AddCommand(newRun(a), newPlan(a), newMonitor(a), newTail(a), newConfig(a), newRelease(a), newDemo(a), newConformance(a), newVersion(a))
+	root.AddCommand(newRun(a), newPlan(a), newMonitor(a), newTail(a), newConfig(a), newRelease(a), newPlace(a), newDemo(a), newConformance(a), newVersion(a))
 	root.AddCommand(newManager(a), newMigrate(a))
 	root.AddCommand(newLog(a), newExplain(a), newPause(a), newResume(a), newApprove(a), newDiscard(a))
 	root.AddCommand(newDoctor(a), newMove(a), newUnload(a), newSplit(a), newDrain(a), newUndrain(a), newRestartGate(a), newWhatif(a))

@@ -25,6 +25,7 @@ const (
 
 func newRun(a *app) *cobra.Command {
 	var mode string
+	var via string
 	var takeOver bool
 	cmd := &cobra.Command{
 		Use:   "run",
@@ -40,6 +41,9 @@ the next start after a crash, or by "ballast release".`,
 			if cmd.Flags().Changed("mode") {
 				a.set = append(a.set, "ballastMode="+mode)
 			}
+			if cmd.Flags().Changed("via") {
+				a.set = append(a.set, "ballastVia="+via)
+			}
 			if takeOver {
 				a.set = append(a.set, "ballastTakeOver=true")
 			}
@@ -48,6 +52,7 @@ the next start after a crash, or by "ballast release".`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context()) },
 	}
 	cmd.Flags().StringVar(&mode, "mode", string(control.Advise), "observe, advise or govern")
+	cmd.Flags().StringVar(&via, "via", "admin", "admin or channel: move bundles by admin REST or by records on the ownership topic")
 	cmd.Flags().BoolVar(&takeOver, "take-over", false, "switch the built-in shedder off while governing")
 	return cmd
 }
@@ -64,6 +69,9 @@ func (a *app) run(ctx context.Context) error {
 	}
 	name, err := s.cluster.Name(ctx)
 	if err != nil {
+		return err
+	}
+	if err := s.checkVia(ctx, mode); err != nil {
 		return err
 	}
 	registry := prometheus.NewRegistry()

@@ -1,0 +1,376 @@
+//go:build integration
+
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ballast-lb/ballast/cluster"
+	"github.com/ballast-lb/ballast/cluster/admin"
+	"github.com/ballast-lb/ballast/control"
+	"github.com/ballast-lb/ballast/event"
+	"github.com/ballast-lb/ballast/integration/harness"
+	"github.com/ballast-lb/ballast/integration/traffic"
+	"github.com/ballast-lb/ballast/plan"
+	ballast "github.com/ballast-lb/ballast/settings"
+	"github.com/ballast-lb/ballast/topics"
+)
+
+// channelRig is what acts through the ownership topic of a real cluster.
+type channelRig struct {
+	c       *harness.Cluster
+	admin   *admin.Client
+	views   *control.Views
+	log     topics.Log
+	lock    *control.Lock
+	channel *control.Channel
+}
+
+func newChannelRig(t *testing.T, c *harness.Cluster, wrap func(control.Cluster) control.Cluster) *channelRig {
+	t.Helper()
+	ctx := t.Context()
+	quiet := slog.New(slog.DiscardHandler)
+	adm, err := admin.New(admin.Options{URLs: []string{c.AdminURL()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { adm.Close() })
+	r := &channelRig{c: c, admin: adm, log: connect(t, c)}
+	r.views = control.NewViews(control.ViewOptions{Cluster: adm, Log: r.log, Settings: ballast.Defaults(), Version: harness.Version(), Logger: quiet})
+	if err := r.views.Open(ctx); err != nil {
+		t.Fatal(err)
+	}
+	follow, stop := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan error, 1)
+	go func() { done <- r.views.Run(follow) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		r.views.Close()
+	})
+	if err := adm.CreateTopic(ctx, topics.Leader); err != nil {
+		t.Fatal(err)
+	}
+	r.lock = control.NewLock(r.log, "test", 10*time.Second, time.Now)
+	if err := r.lock.Acquire(ctx, true); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.lock.Release() })
+	var asked control.Cluster = adm
+	if wrap != nil {
+		asked = wrap(adm)
+	}
+	r.channel = control.NewChannel(control.ChannelOptions{Cluster: asked, Topic: r.views, Log: r.log, Lock: r.lock, Clock: control.SystemClock{}, Logger: quiet,
+		Limits: control.ChannelLimits{Concurrent: 50, Seen: 10 * time.Second, Verify: 2 * time.Minute, Poll: 10 * time.Millisecond}})
+	t.Cleanup(func() { r.channel.Close() })
+	harness.Eventually(t, 2*time.Minute, "the ownership topic is read to its end", func(ctx context.Context) error {
+		if reading, err := r.views.Reading(ctx); err != nil || !reading.CaughtUp {
+			return fmt.Errorf("%+v, %w", reading, err)
+		}
+		return nil
+	})
+	return r
+}
+
+// carry carries decisions out; each must be done.
+func (r *channelRig) carry(t *testing.T, ds []plan.Decision) (slowest time.Duration) {
+	t.Helper()
+	n := 0
+	err := r.channel.RunAll(t.Context(), ds, control.Hooks{End: func(o control.Outcome) error {
+		n++
+		slowest = max(slowest, time.Duration(o.Millis)*time.Millisecond)
+		if o.Result != control.Done || o.Owner != o.Decision.Destination {
+			t.Errorf("%s to %s: %s, owner %s (%s)", o.Decision.Bundle, o.Decision.Destination, o.Result, o.Owner, o.Why)
+		}
+		return nil
+	}})
+	if err != nil || n != len(ds) {
+		t.Fatalf("%d outcomes of %d decisions: %v", n, len(ds), err)
+	}
+	return slowest
+}
+
+// holds is what the brokers themselves say they own of a namespace: broker by bundle.
+func (r *channelRig) holds(t *testing.T, ns string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, b := range r.c.Brokers() {
+		owned, err := r.admin.Owned(t.Context(), b.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, bundle := range owned {
+			if event.NamespaceOf(bundle) == ns {
+				if other, twice := out[bundle]; twice {
+					t.Errorf("%s is owned by %s and by %s", bundle, other, b.ID)
+				}
+				out[bundle] = b.ID
+			}
+		}
+	}
+	return out
+}
+
+// loaded makes a namespace whose bundles are all on the first broker, with a producer and a consumer in each.
+func (r *channelRig) loaded(t *testing.T, n int) ([]string, *traffic.Run) {
+	t.Helper()
+	bundles := r.c.Bundles(t, r.c.CreateNamespace(t, n))
+	var ds []plan.Decision
+	for _, bundle := range bundles {
+		ds = append(ds, plan.Decision{Action: plan.Place, Bundle: bundle, Destination: r.c.Brokers()[0].ID})
+	}
+	if err := r.channel.RunAll(t.Context(), ds, control.Hooks{}); err != nil {
+		t.Fatal(err)
+	}
+	// A broker that reads the policies of the new namespace assigns the bundle of their topic by itself.
+	owners := r.holds(t, event.NamespaceOf(bundles[0]))
+	for _, bundle := range bundles {
+		if owners[bundle] != r.c.Brokers()[0].ID {
+			r.c.Move(t, bundle, r.c.Brokers()[0])
+		}
+	}
+	layout := traffic.MustLayout(t, traffic.Shape{Bundles: bundles, TopicsPerBundle: 1, Rate: 2 * float64(n)})
+	load := traffic.Start(t, r.c.ServiceURL(), layout, traffic.Options{})
+	load.AwaitFlow(t)
+	return bundles, load
+}
+
+// Many bundles at once with running producers and consumers: all arrive, nothing is lost. The same over admin REST is
+// measured beside it.
+func TestChannelTransfers(t *testing.T) {
+	n := 40
+	if harness.Full() {
+		n = 200
+	}
+	c := shared(t)
+	c.SetDynamic(t, "loadBalancerSheddingEnabled", "false")
+	r := newChannelRig(t, c, nil)
+	brokers := c.Brokers()
+	decisions := func(bundles []string) (ds []plan.Decision) {
+		for i, bundle := range bundles {
+			ds = append(ds, plan.Decision{Action: plan.Transfer, Bundle: bundle, Source: brokers[0].ID, Destination: brokers[1+i%2].ID})
+		}
+		return ds
+	}
+	check := func(bundles []string, ds []plan.Decision, load *traffic.Run, took time.Duration, via string) {
+		t.Helper()
+		owners := r.holds(t, event.NamespaceOf(bundles[0]))
+		for _, d := range ds {
+			if owners[d.Bundle] != d.Destination {
+				t.Errorf("%s: %s is on %q, not on %s", via, d.Bundle, owners[d.Bundle], d.Destination)
+			}
+		}
+		report := load.Stop(t)
+		t.Log(via, report)
+		if err := report.Err(); err != nil {
+			t.Errorf("%s: %v", via, err)
+		}
+		sum := report.Sum()
+		harness.Figure(t, "bundles transferred, "+via, n)
+		harness.Figure(t, "wall time, ms, "+via, took.Milliseconds())
+		harness.Figure(t, "longest stall of a consumer, ms, "+via, sum.Stall.Milliseconds())
+		harness.Figure(t, "slowest acknowledgement of a producer, ms, "+via, sum.SlowestAck.Milliseconds())
+		harness.Figure(t, "messages, "+via, sum.Sent)
+		harness.Figure(t, "messages lost, "+via, len(sum.Missing))
+	}
+
+	bundles, load := r.loaded(t, n)
+	ds := decisions(bundles)
+	begun := time.Now()
+	slowest := r.carry(t, ds)
+	took := time.Since(begun)
+	harness.Figure(t, "slowest transfer of a bundle, ms, ownership topic", slowest.Milliseconds())
+	check(bundles, ds, load, took, "ownership topic")
+
+	bundles, load = r.loaded(t, n)
+	ds, slowest = decisions(bundles), 0
+	x := control.NewExecutor(control.Locked(r.admin, r.lock), r.views, control.SystemClock{},
+		control.ExecLimits{Request: time.Minute, Verify: time.Minute, Poll: 20 * time.Millisecond})
+	begun = time.Now()
+	for _, d := range ds {
+		o := x.Run(t.Context(), d)
+		slowest = max(slowest, time.Duration(o.Millis)*time.Millisecond)
+		if o.Result != control.Done {
+			t.Errorf("over admin REST %s: %s (%s)", d.Bundle, o.Result, o.Why)
+		}
+	}
+	took = time.Since(begun)
+	harness.Figure(t, "slowest transfer of a bundle, ms, admin REST", slowest.Milliseconds())
+	check(bundles, ds, load, took, "admin REST")
+}
+
+// place gives all 64 bundles of a namespace their brokers before anybody has looked one up.
+func TestPlaceBeforeTheFirstMessage(t *testing.T) {
+	c := shared(t)
+	c.SetDynamic(t, "loadBalancerSheddingEnabled", "false")
+	ns := c.CreateNamespace(t, 64)
+	holds := func() map[string]string {
+		adm, err := admin.New(admin.Options{URLs: []string{c.AdminURL()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer adm.Close()
+		return (&channelRig{c: c, admin: adm}).holds(t, ns)
+	}
+	if stdout, stderr, code := run(t, c, "place", ns); code != 2 || !strings.Contains(stdout, " of 64 bundles are unowned") {
+		t.Fatalf("the plan ended with %d: %s %s", code, stdout, stderr)
+	}
+	// A broker that reads the policies of the new namespace assigns the bundle of their topic by itself.
+	if now := holds(); len(now) > 1 {
+		t.Fatalf("planning placed %d bundles", len(now))
+	}
+	begun := time.Now()
+	stdout, stderr, code := run(t, c, "place", ns, "--execute", "-o", "json")
+	took := time.Since(begun)
+	var cy struct {
+		Outcomes []struct{ Result, Owner string }
+	}
+	if err := json.Unmarshal([]byte(stdout), &cy); code != 0 || err != nil || len(cy.Outcomes) < 60 {
+		t.Fatalf("it ended with %d and %d outcomes, %v: %s %s", code, len(cy.Outcomes), err, stdout, stderr)
+	}
+	before := holds()
+	counts := map[string]int{}
+	for _, id := range before {
+		counts[id]++
+	}
+	least, most := 64, 0
+	for _, b := range c.Brokers() {
+		least, most = min(least, counts[b.ID]), max(most, counts[b.ID])
+	}
+	if len(before) != 64 || most-least > 1 {
+		t.Errorf("%d bundles are placed, from %d to %d on a broker", len(before), least, most)
+	}
+	layout := traffic.MustLayout(t, traffic.Shape{Bundles: c.Bundles(t, ns), TopicsPerBundle: 1, Rate: 64})
+	load := traffic.Start(t, c.ServiceURL(), layout, traffic.Options{})
+	load.AwaitFlow(t)
+	if err := load.Stop(t).Err(); err != nil {
+		t.Error(err)
+	}
+	for bundle, id := range holds() {
+		if before[bundle] != id {
+			t.Errorf("%s was placed on %s and is on %s", bundle, before[bundle], id)
+		}
+	}
+	harness.Figure(t, "bundles placed before the first message", len(before))
+	harness.Figure(t, "fewest and most bundles on a broker", fmt.Sprintf("%d and %d", least, most))
+	harness.Figure(t, "wall time of ballast place, ms", took.Milliseconds())
+	if _, stderr, code := run(t, c, "place", ns); code != 0 {
+		t.Errorf("placing again ended with %d: %s", code, stderr)
+	}
+	if _, stderr, code := run(t, c, "place", "pulsar/system", "--execute"); code != 1 || !strings.Contains(stderr, "system namespace") {
+		t.Errorf("placing pulsar/system ended with %d: %s", code, stderr)
+	}
+}
+
+// older is a cluster one of whose brokers reports a version that was never tested.
+type older struct{ control.Cluster }
+
+func (o older) Brokers(ctx context.Context) ([]cluster.Broker, error) {
+	brokers, err := o.Cluster.Brokers(ctx)
+	if len(brokers) > 0 {
+		brokers[len(brokers)-1].Version = "4.1.0"
+	}
+	return brokers, err
+}
+
+// What must not be written is not: the topic has no new record, and the refusal names its rail.
+func TestChannelRefusesOnACluster(t *testing.T) {
+	c := shared(t)
+	c.SetDynamic(t, "loadBalancerSheddingEnabled", "false")
+	ns := c.CreateNamespace(t, 4)
+	brokers := c.Brokers()
+	c.Place(t, ns, brokers[0])
+	bundle := c.Bundles(t, ns)[0]
+	r := newChannelRig(t, c, nil)
+	system := ""
+	for name := range r.views.Ownership().All() {
+		if event.IsSystem(name) {
+			system = name
+		}
+	}
+	move := func(bundle, from, to string) plan.Decision {
+		return plan.Decision{Action: plan.Transfer, Bundle: bundle, Source: from, Destination: to}
+	}
+	refused := func(r *channelRig, d plan.Decision, code string) {
+		t.Helper()
+		var before int64 = -1
+		if record, ok := r.views.Ownership().Get(d.Bundle); ok {
+			before = record.Data.VersionID
+		}
+		if o := r.channel.Run(t.Context(), d); o.Result != control.Skipped || !strings.Contains(o.Why, code) {
+			t.Errorf("%s to %s: %s (%s), want %s", d.Bundle, d.Destination, o.Result, o.Why, code)
+		}
+		if record, ok := r.views.Ownership().Get(d.Bundle); ok && record.Data.VersionID != before {
+			t.Errorf("%s is at version %d, before %d", d.Bundle, record.Data.VersionID, before)
+		}
+	}
+	refused(r, move(bundle, brokers[0].ID, "10.255.255.1:8080"), "CHANNEL_DESTINATION_NOT_REGISTERED")
+	refused(r, move(bundle, brokers[1].ID, brokers[2].ID), "CHANNEL_OTHER_OWNER")
+	refused(r, move(system, brokers[0].ID, brokers[1].ID), "CHANNEL_NOT_MANAGED")
+	old := newChannelRigBeside(t, r, older{r.admin})
+	refused(old, move(bundle, brokers[0].ID, brokers[1].ID), "CHANNEL_VERSION_UNTESTED")
+	t.Run("syncer", func(t *testing.T) {
+		syncing := newChannelRigBeside(t, r, syncer{r.admin})
+		refused(syncing, move(bundle, brokers[0].ID, brokers[1].ID), "CHANNEL_SYNCER_ACTIVE")
+	})
+	if owners := r.holds(t, ns); owners[bundle] != brokers[0].ID {
+		t.Errorf("it is on %q, not where it was", owners[bundle])
+	}
+	// The same bundle may be moved where nothing speaks against it.
+	r.carry(t, []plan.Decision{move(bundle, brokers[0].ID, brokers[1].ID)})
+}
+
+// syncer is a cluster whose configuration says that records are copied between the stores. Switching it on for real would copy
+// the records of a cluster that other tests share.
+type syncer struct{ control.Cluster }
+
+func (s syncer) RuntimeConfig(ctx context.Context) (map[string]string, error) {
+	config, err := s.Cluster.RuntimeConfig(ctx)
+	if err == nil {
+		config["loadBalancerServiceUnitTableViewSyncer"] = "SystemTopicToMetadataStoreSyncer"
+	}
+	return config, err
+}
+
+// newChannelRigBeside is a channel that sees another cluster than the rig's, on the same views and under the same lock.
+func newChannelRigBeside(t *testing.T, r *channelRig, c control.Cluster) *channelRig {
+	t.Helper()
+	out := *r
+	out.channel = control.NewChannel(control.ChannelOptions{Cluster: c, Topic: r.views, Log: r.log, Lock: r.lock, Clock: control.SystemClock{},
+		Logger: slog.New(slog.DiscardHandler), Limits: control.ChannelLimits{Concurrent: 1, Seen: 10 * time.Second, Verify: time.Minute, Poll: 10 * time.Millisecond}})
+	t.Cleanup(func() { out.channel.Close() })
+	return &out
+}
+
+// A whole run governs through the ownership topic.
+func TestGovernViaChannel(t *testing.T) {
+	hot := hotStart(t, 7)
+	begun := time.Now()
+	p := start(t, hot.c, append([]string{"run", "--mode", "govern", "--take-over", "--via", "channel", "--set", "ballastHttpListenAddress="}, derived...)...)
+	harness.Eventually(t, 8*time.Minute, "bundles moved", func(context.Context) error {
+		if _, all := outcomes(decisions(t, hot.c, begun)); len(all) < 3 {
+			return fmt.Errorf("%d outcomes", len(all))
+		}
+		return nil
+	})
+	if code := p.stop(t); code != 0 {
+		t.Errorf("exit code %d after a clean stop", code)
+	}
+	_, all := outcomes(decisions(t, hot.c, begun))
+	for _, o := range all {
+		if o.Result != control.Done {
+			t.Errorf("%s to %s: %s (%s)", o.Decision.Bundle, o.Decision.Destination, o.Result, o.Why)
+		}
+	}
+	hot.figure(t, "moves through the ownership topic", len(all))
+	hot.report(t, "ownership topic")
+}
