@@ -418,7 +418,7 @@ func TestGovernThroughTheChannel(t *testing.T) {
 			t.Errorf("outcome %d is %+v, want done at %s", i, out, want)
 		}
 	}
-	want := []control.Kind{control.KindPlan, control.KindIntent, control.KindOutcome, control.KindIntent, control.KindOutcome}
+	want := []control.Kind{control.KindLeader, control.KindPlan, control.KindIntent, control.KindOutcome, control.KindIntent, control.KindOutcome, control.KindLeader}
 	if diff := cmp.Diff(want, w.journal.kinds()); diff != "" {
 		t.Errorf("records (-want +got):\n%s", diff)
 	}
