@@ -130,13 +130,18 @@ func (c *Controller) inherit(ctx context.Context) error {
 	return nil
 }
 
-// goOn carries out what is left of the plan that the leader before was carrying out.
-func (c *Controller) goOn(ctx context.Context) error {
+// goOn carries out what is left of the plan that the leader before was carrying out, then waits until that one would have
+// made its next cycle.
+func (c *Controller) goOn(ctx context.Context, interval time.Duration) error {
 	b := c.elector.past.batch
 	cy := &Cycle{N: b.cycle, At: b.at, Mode: c.o.Mode}
 	err := c.act(ctx, cy, b.at, slices.Clone(b.left))
 	c.o.Metrics.acted(cy.Outcomes)
-	return err
+	if err != nil {
+		return err
+	}
+	next := time.UnixMilli(c.elector.past.planned).Add(interval)
+	return c.idle(ctx, min(next.Sub(c.o.Clock.Now()), interval))
 }
 
 // found is what came of an earlier leader's intent, as far as the owner of the bundle tells.

@@ -17,6 +17,7 @@ type Past struct {
 	Epoch int64 // the highest so far
 	Cycle int64 // the last one of any leader
 
+	planned   int64 // Unix ms: when the last cycle was planned
 	memory    *Memory
 	memoryKey string
 	batch     batch
@@ -78,7 +79,7 @@ func (h *Past) Apply(key string, payload []byte) {
 	}
 	switch r.Kind {
 	case KindPlan:
-		h.batch = batch{}
+		h.batch, h.planned = batch{}, r.At
 		if r.Verdict != nil && r.Review == nil && r.Pause == nil {
 			h.batch = batch{key: key, cycle: r.Cycle, at: r.At, left: slices.Clone(r.Verdict.Run)}
 		}

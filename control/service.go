@@ -123,7 +123,7 @@ func (s *Service) govern(ctx context.Context) error {
 	}
 	s.been, s.idle = true, false
 	if s.Elector != nil {
-		if err := s.Controller.goOn(ctx); err != nil {
+		if err := s.Controller.goOn(ctx, s.Interval); err != nil {
 			return err
 		}
 	}

@@ -40,6 +40,7 @@ type town struct {
 	born     int
 	fault    func(p *proc) // called where a process gives way
 	cycles   []*control.Cycle
+	stored   int // records on the decision log
 }
 
 type timed struct {
@@ -290,7 +291,7 @@ func (p *proc) Unload(ctx context.Context, bundle, to string) error {
 	if !p.now.Before(limit) {
 		return context.DeadlineExceeded
 	}
-	r := &request{by: p.name, bundle: bundle, to: to, sent: p.now, arrives: p.now.Add(p.some(time.Second)), entries: len(p.records())}
+	r := &request{by: p.name, bundle: bundle, to: to, sent: p.now, arrives: p.now.Add(p.some(time.Second)), entries: p.stored}
 	p.requests = append(p.requests, r)
 	p.after(r.arrives.Sub(p.now), func() {
 		r.arrived, r.from = true, p.owners[bundle]
@@ -428,12 +429,13 @@ func (l procLog) Publisher(ctx context.Context, topic string, o topics.PublishOp
 	if o.Exclusive {
 		l.p.holder, l.p.exclusive = l.p, pub
 	}
-	return procPub{l, pub, o.Exclusive}, nil
+	return procPub{l, pub, topic, o.Exclusive}, nil
 }
 
 type procPub struct {
 	procLog
 	pub       topics.Publisher
+	topic     string
 	exclusive bool
 }
 
@@ -445,6 +447,9 @@ func (p procPub) Publish(_ context.Context, key string, payload []byte) (topics.
 	id, err := p.pub.Publish(context.Background(), key, payload)
 	if err != nil {
 		return id, err
+	}
+	if p.topic == topics.Decisions && len(payload) > 0 {
+		p.p.stored++
 	}
 	return id, p.reach()
 }
