@@ -262,15 +262,16 @@ func TestTheLogIsPruned(t *testing.T) {
 		}
 		n++
 	}
-	if all := len(w.records()); n > 45 || n < 30 || all < 3*n {
-		t.Errorf("%d of %d records are left, want about 30", n, all)
+	if written := len(w.records()); n > 45 || n < 30 || written < 3*n {
+		t.Errorf("%d of %d records are left, want about 30", n, written)
 	}
-	last := w.planned()
+	all := w.since(time.UnixMilli(0), control.KindPlan)
+	last := all[len(all)-1].Cycle
 	began := w.now
 	w.start()
 	w.run(30 * time.Second)
 	plans := w.since(began, control.KindPlan)
 	if len(plans) == 0 || plans[0].Cycle != last+1 || plans[0].Plan.Strategy != fmt.Sprintf("toy %d", last+1) {
-		t.Errorf("after pruning the next leader begins with %+v, want cycle %d", plans, last+1)
+		t.Errorf("after pruning the next leader begins with %d plans, want one of cycle %d and its state", len(plans), last+1)
 	}
 }
