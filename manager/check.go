@@ -16,12 +16,15 @@ var (
 	StaysSilent      = plan.Code{ID: "BROKER_NOT_VERIFIABLE", Template: "what the broker runs cannot be told, so neither can whether it follows: {error}"}
 	NotSettable      = plan.Code{ID: "NOT_DYNAMIC", Template: "loadManagerClassName is not among the keys that these brokers take dynamically"}
 	Stuck            = plan.Code{ID: "BROKER_STUCK", Template: "the broker is configured with {to} already and runs {runs}: setting the same value changes nothing there, start it again"}
+	RanIt            = plan.Code{ID: "BROKER_RAN_IT_BEFORE", Template: "the process of this broker has run {to} before and cannot start it again: the broker would leave the registry and serve no look-ups. Restart it with a broker.conf that names what it runs now, then switch"}
+	MayHaveRunIt     = plan.Code{ID: "BROKER_MAY_HAVE_RUN_IT", Template: "loadManagerClassName was changed at run time, and whether the process of this broker has run {to} before cannot be told ({error}): if it has, it would leave the registry. Restart it with a broker.conf that names what it runs now, then switch"}
 	Governed         = plan.Code{ID: "BALLAST_GOVERNS", Template: "a Ballast process governs this cluster and planned for {from}: stop it first, start it again afterwards"}
 	AvgPair          = plan.Code{ID: "AVG_SHEDDER_ONLY_PLACES", Template: "loadBalancerLoadPlacementStrategy is AvgShedder and loadBalancerLoadSheddingStrategy is {shedder}: brokers of Pulsar {version} cannot make a Modular load manager of that, and do not start with it; name AvgShedder in both or in none"}
 	NoStrategy       = plan.Code{ID: "STRATEGY_UNKNOWN", Template: "{key}={class} is no strategy of the Modular load manager: brokers cannot make one with it, and do not start; it must be one of {names}"}
 	OwnStrategy      = plan.Code{ID: "STRATEGY_OF_YOUR_OWN", Template: "{key}={class} is not one of Pulsar's: whether the brokers have it cannot be told"}
-	Overwrites       = plan.Code{ID: "DYNAMIC_VALUE_OVERWRITTEN", Template: "loadManagerClassName={class} in the metadata store is overwritten; to go back, set it again"}
-	Stays            = plan.Code{ID: "DYNAMIC_VALUE_STAYS", Template: "loadManagerClassName={class} stays in the metadata store and counts instead of broker.conf, also after a restart: change broker.conf too, then delete the dynamic value"}
+	Overwrites       = plan.Code{ID: "DYNAMIC_VALUE_OVERWRITTEN", Template: "loadManagerClassName={class} in the metadata store is overwritten"}
+	OneWay           = plan.Code{ID: "SWITCH_IS_ONE_WAY", Template: "a broker's process cannot start a load manager again that it has stopped: to go back to {from}, write {to} into every broker.conf, restart the brokers one by one, then switch"}
+	Stays            = plan.Code{ID: "DYNAMIC_VALUE_STAYS", Template: "loadManagerClassName={class} stays in the metadata store: write it into every broker.conf before any broker is started again. A broker whose broker.conf names another one does not get into the registry"}
 	AlreadyRuns      = plan.Code{ID: "NOTHING_TO_SWITCH", Template: "every broker runs {to} already"}
 	HistoryIsLost    = plan.Code{ID: "HISTORY_UNUSED", Template: "the histories of bundles stay where they are and are not used by Simple; Simple begins with its stored quotas"}
 	DestinationsLost = plan.Code{ID: "DESTINATIONS_IGNORED", Template: "Simple ignores the destination of an unload: moves that are planned to a broker end anywhere"}
@@ -103,6 +106,10 @@ func (l *list) change(c *Cluster, to Kind, done bool) {
 			l.add(Refuse, b.ID, StaysSilent.Because(plan.S("error", orNone(b.Error))))
 		case runs != to && OfClass(b.Configured) == to:
 			l.add(Refuse, b.ID, Stuck.Because(plan.S("to", to.String()), plan.S("runs", runs.String())))
+		case slices.Contains(b.Ran, to):
+			l.add(Refuse, b.ID, RanIt.Because(plan.S("to", to.String())))
+		case runs != to && b.RanUnknown != "" && c.Dynamic[Key] != "":
+			l.add(Refuse, b.ID, MayHaveRunIt.Because(plan.S("to", to.String()), plan.S("error", b.RanUnknown)))
 		}
 	}
 	if !c.Settable {
@@ -118,11 +125,16 @@ func (l *list) change(c *Cluster, to Kind, done bool) {
 	if class, ok := c.Dynamic[Key]; ok {
 		l.add(Note, "", Overwrites.Because(plan.S("class", class)))
 	}
-	l.add(Note, "", Stays.Because(plan.S("class", to.Class())))
+	l.add(Warn, "", OneWay.Because(plan.S("from", names(others(c.Kinds(), to))), plan.S("to", to.String())))
+	l.add(Warn, "", Stays.Because(plan.S("class", to.Class())))
 	if to == Simple {
 		l.add(Warn, "", DestinationsLost.Because())
 		l.add(Note, "", HistoryIsLost.Because())
 	}
+}
+
+func others(kinds []Kind, not Kind) []Kind {
+	return slices.DeleteFunc(kinds, func(k Kind) bool { return k == not })
 }
 
 // restart refuses every change into or out of the Extensible load manager.

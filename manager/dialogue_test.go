@@ -3,6 +3,7 @@ package manager
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -52,7 +53,7 @@ func argNames(d *datadriven.TestData) []string {
 	return out
 }
 
-// parseCluster reads lines "broker ID VERSION CLASS REPORT [named=CLASS] [error=TEXT]" and "KEY=VALUE".
+// parseCluster reads lines "broker ID VERSION CLASS REPORT [named=CLASS] [ran=KIND] [ran?=WHY] [error=TEXT]" and "KEY=VALUE".
 func parseCluster(t *testing.T, input string) Cluster {
 	t.Helper()
 	c := Cluster{Name: "c", Settable: true, Dynamic: map[string]string{}, Settings: settings.Defaults()}
@@ -70,6 +71,10 @@ func parseCluster(t *testing.T, input string) Cluster {
 		line, b.Error, _ = strings.Cut(strings.TrimSpace(line), " error=")
 		for i, f := range strings.Fields(line)[2:] {
 			switch f = strings.ReplaceAll(f, "_", ""); {
+			case strings.HasPrefix(f, "ran="):
+				b.Ran = []Kind{Kind(f[len("ran="):])}
+			case strings.HasPrefix(f, "ran?="):
+				b.RanUnknown = f[len("ran?="):]
 			case strings.HasPrefix(f, "named="):
 				b.Named = class(f[len("named="):])
 			case i == 0:
@@ -261,6 +266,32 @@ func TestParse(t *testing.T) {
 		"org.apache.pulsar.broker.loadbalance.impl.modularloadmanagerimpl": Unknown} {
 		if got := OfClass(class); got != want {
 			t.Errorf("class %q is %v, want %v", class, got, want)
+		}
+	}
+}
+
+// TestRanBefore: a Simple broker whose process made a Modular load manager has run it; a Modular one that is much younger
+// than its process has run Simple.
+func TestRanBefore(t *testing.T) {
+	const start = int64(1_700_000_000_000)
+	for _, x := range []struct {
+		runs           Kind
+		process, begun int64
+		made, dynamic  bool
+		want           []Kind
+	}{
+		{Simple, start, 0, false, false, nil},
+		{Simple, start, 0, true, false, []Kind{Modular}},
+		{Modular, start, start + 40_000, true, false, nil},
+		{Modular, start, start + 40_000, true, true, []Kind{Simple}},
+		{Modular, start, start + dynamicSlack, true, true, nil},
+		{Modular, start, start + startSlack, true, false, nil},
+		{Modular, start, start + startSlack + 1, true, false, []Kind{Simple}},
+		{Modular, 0, start, true, true, nil},
+		{Extensible, start, 0, false, true, nil},
+	} {
+		if got := RanBefore(x.runs, x.process, x.begun, x.made, x.dynamic); !slices.Equal(got, x.want) {
+			t.Errorf("%+v: %v", x, got)
 		}
 	}
 }

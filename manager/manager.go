@@ -87,6 +87,8 @@ type Broker struct {
 	Configured string `json:"configured,omitempty"` // loadManagerClassName of its runtime configuration
 	Report     Report `json:"report,omitempty"`     // form of its load report
 	Named      string `json:"named,omitempty"`      // loadManagerClassName inside its load report
+	Ran        []Kind `json:"ran,omitempty"`        // what its process has run before and stopped
+	RanUnknown string `json:"ranUnknown,omitempty"` // why that cannot be told, "" = it can
 	Error      string `json:"error,omitempty"`      // why it did not answer, "" = it did
 }
 

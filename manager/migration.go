@@ -15,7 +15,7 @@ var (
 	OldChannel      = plan.Code{ID: "VERSION_OLD_CHANNEL", Template: "Pulsar {version}: many faults of its ownership channel were mended in later versions, upgrade first if you can"}
 	Already         = plan.Code{ID: "NOTHING_TO_MIGRATE", Template: "every broker runs the Extensible load manager already"}
 	HalfWay         = plan.Code{ID: "MIGRATION_UNDER_WAY", Template: "some brokers are through, some are not: {brokers}; go on with those that are left"}
-	DynamicManager  = plan.Code{ID: "DYNAMIC_MANAGER_LEFT", Template: "loadManagerClassName={class} is set in the metadata store and would count instead of broker.conf at the restart: delete the dynamic value"}
+	DynamicManager  = plan.Code{ID: "DYNAMIC_MANAGER_LEFT", Template: "loadManagerClassName={class} is set in the metadata store and would count instead of broker.conf at the restart, and keep the broker out of the registry: delete the dynamic value. Brokers whose broker.conf named another one when they started change to that at once, and must be restarted"}
 	DynamicShedder  = plan.Code{ID: "DYNAMIC_SHEDDER_LEFT", Template: "{key}={class} is set in the metadata store: the Extensible load manager takes {taken} whatever broker.conf says; delete the dynamic value"}
 	DynamicSwitch   = plan.Code{ID: "DYNAMIC_SWITCH_LEFT", Template: "{key}={value} is set in the metadata store and counts after the change, too"}
 	TakenOver       = plan.Code{ID: "BALLAST_TAKEOVER_LEFT", Template: "the built-in balancer is taken over by Ballast: stop the process that governs, or run ballast release, before brokers change"}

@@ -10,7 +10,7 @@ var (
 	Silent          = plan.Code{ID: "BROKER_SILENT", Template: "the broker does not answer: {error}"}
 	NotFollowed     = plan.Code{ID: "CONFIGURED_NOT_RUNNING", Template: "loadManagerClassName is {configured}, but the broker runs {runs}: it could not change, and takes the configured one when it is started again"}
 	NoSuchClass     = plan.Code{ID: "MANAGER_CLASS_UNKNOWN", Template: "loadManagerClassName is {class}, which is no load manager of Pulsar: {effect}"}
-	DynamicValue    = plan.Code{ID: "DYNAMIC_VALUE", Template: "loadManagerClassName={class} is set in the metadata store: it counts instead of what broker.conf says, also after a restart"}
+	DynamicValue    = plan.Code{ID: "DYNAMIC_VALUE", Template: "loadManagerClassName={class} is set in the metadata store and counts instead of broker.conf. Every broker.conf must name the same: a broker whose broker.conf names another one does not get into the registry when it starts"}
 	VersionsDiffer  = plan.Code{ID: "VERSIONS_DIFFER", Template: "the brokers run different versions of Pulsar: {versions}"}
 	NoLeader        = plan.Code{ID: "NO_LEADER", Template: "no broker leads: nothing is shed, and a Modular cluster assigns no bundle by load"}
 	NotNamed        = plan.Code{ID: "REPORT_NAMES_OTHER", Template: "the load report names {named}, the broker runs {runs}: the broker registered before it changed"}

@@ -23,14 +23,20 @@ func Extensible(broker string, d event.BrokerLoadData) string {
 	})
 }
 
-// Modular is the table of a Modular broker: its report and the short and long averages of its bundles.
-func Modular(broker string, d event.LocalBrokerData, maxUsage float64, avg event.TimeAverageBrokerData) string {
+// Modular is the table of a Modular broker: its report and the short and long averages of its bundles, whose cells are blank
+// when avg is nil.
+func Modular(broker string, d event.LocalBrokerData, avg *event.TimeAverageBrokerData) string {
+	short, long := []any(nil), []any(nil)
+	if avg != nil {
+		short = messages(avg.ShortTermMsgRateIn, avg.ShortTermMsgRateOut, avg.ShortTermMsgThroughputIn, avg.ShortTermMsgThroughputOut)
+		long = messages(avg.LongTermMsgRateIn, avg.LongTermMsgRateOut, avg.LongTermMsgThroughputIn, avg.LongTermMsgThroughputOut)
+	}
 	return "Broker Data for " + broker + ":\n" + local([][]any{
-		systemHeader, system(d.CPU, d.Memory, d.DirectMemory, d.BandwidthIn, d.BandwidthOut, maxUsage*100),
+		systemHeader, system(d.CPU, d.Memory, d.DirectMemory, d.BandwidthIn, d.BandwidthOut, d.MaxResourceUsage()*100),
 		countHeader, {nil, d.NumTopics, d.NumBundles, d.NumProducers, d.NumConsumers, len(d.LastBundleGains), len(d.LastBundleLosses)},
 		messageHeader, messages(d.MsgRateIn, d.MsgRateOut, d.MsgThroughputIn, d.MsgThroughputOut),
-		titled("SHORT", messageHeader), messages(avg.ShortTermMsgRateIn, avg.ShortTermMsgRateOut, avg.ShortTermMsgThroughputIn, avg.ShortTermMsgThroughputOut),
-		titled("LONG", messageHeader), messages(avg.LongTermMsgRateIn, avg.LongTermMsgRateOut, avg.LongTermMsgThroughputIn, avg.LongTermMsgThroughputOut),
+		titled("SHORT", messageHeader), short,
+		titled("LONG", messageHeader), long,
 	})
 }
 
@@ -71,6 +77,35 @@ type Row struct {
 	LongMsgRate float64 // msg/s in + out, long-term average
 	Throughput  float64 // bytes/s in + out
 	MaxUsage    float64 // fraction
+}
+
+// ExtensibleRow is an Extensible broker's line. Its events have no long-term average.
+func ExtensibleRow(broker string, d event.BrokerLoadData) Row {
+	return Row{Broker: broker, Bundles: d.BundleCount, MsgRate: d.MsgRateIn + d.MsgRateOut, LongMsgRate: math.NaN(),
+		Throughput: d.MsgThroughputIn + d.MsgThroughputOut, MaxUsage: d.MaxResourceUsage}
+}
+
+// ModularRow is a Modular broker's line; without averages its long-term rate is blank.
+func ModularRow(broker string, d event.LocalBrokerData, avg *event.TimeAverageBrokerData) Row {
+	long := math.NaN()
+	if avg != nil {
+		long = avg.LongTermMsgRateIn + avg.LongTermMsgRateOut
+	}
+	return Row{Broker: broker, Bundles: int64(d.NumBundles), MsgRate: d.MsgRateIn + d.MsgRateOut, LongMsgRate: long,
+		Throughput: d.MsgThroughputIn + d.MsgThroughputOut, MaxUsage: d.MaxResourceUsage()}
+}
+
+// SimpleRow is a Simple broker's line: what its bundles are allocated stands for the long-term rate, and its throughput is
+// that of its bundles. The reference tool shows the allocated bandwidth there.
+func SimpleRow(broker string, d event.LoadReport) Row {
+	r := Row{Broker: broker, Bundles: int64(d.NumBundles()), MsgRate: d.MsgRateIn() + d.MsgRateOut(), LongMsgRate: d.AllocatedMsgRateIn + d.AllocatedMsgRateOut}
+	for i := range d.BundleStats {
+		r.Throughput += d.BundleStats[i].Stats.MsgThroughputIn + d.BundleStats[i].Stats.MsgThroughputOut
+	}
+	if d.SystemResourceUsage != nil {
+		r.MaxUsage = maxPercent(*d.SystemResourceUsage) / 100
+	}
+	return r
 }
 
 // Overall is the table of all brokers with a TOTAL row. Cells stand under their own headers and MAX % is in percent; the

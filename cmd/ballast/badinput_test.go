@@ -73,7 +73,7 @@ func withManager(class string) map[string]string {
 }
 
 func TestWrongAddresses(t *testing.T) {
-	for _, command := range [][]string{{"plan"}, {"run"}, {"monitor"}, {"tail"}, {"release"}, {"config"}} {
+	for _, command := range [][]string{{"plan"}, {"run"}, {"monitor"}, {"tail"}, {"release"}, {"config"}, {"brokers"}, {"bundles"}, {"report", "b:8080"}} {
 		t.Run(command[0]+" with nobody there", func(t *testing.T) {
 			fails(t, nil, append(command, "--admin-service-url", unreachable), unreachable, "webServiceUrl", "refused")
 		})
@@ -126,12 +126,15 @@ func TestWrongToken(t *testing.T) {
 }
 
 func TestOtherLoadManagers(t *testing.T) {
-	for _, class := range []string{"impl.ModularLoadManagerImpl", "impl.SimpleLoadManagerImpl"} {
-		class = "org.apache.pulsar.broker.loadbalance." + class
-		url := brokerAnswers(t, withManager(class))
-		for _, command := range []string{"plan", "run", "monitor"} {
-			fails(t, nil, []string{command, "--admin-service-url", url}, class, "Extensible", "loadManagerClassName")
-		}
+	const class = "org.example.NoSuchLoadManager"
+	url := brokerAnswers(t, withManager(class))
+	for _, command := range []string{"plan", "run"} {
+		fails(t, nil, []string{command, "--admin-service-url", url}, class, "load manager")
+	}
+	// What shows brokers says which one does not answer, and goes on.
+	stdout, stderr, code := ballast(t, nil, "monitor", "-n", "1", "--admin-service-url", url)
+	if code != exitOK || !strings.Contains(stdout, "does not answer") || !strings.Contains(stdout, "load report") {
+		t.Errorf("exit code %d, %s%s", code, stdout, stderr)
 	}
 }
 

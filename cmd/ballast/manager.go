@@ -96,7 +96,7 @@ Exit code: 0 a switch would work or there is nothing to do, 2 it is refused, 1 a
 				return err
 			}
 			defer s.close()
-			c, err := s.managers(cmd.Context())
+			c, err := s.managersAndBallast(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -132,11 +132,15 @@ func (s *session) managers(ctx context.Context) (*manager.Cluster, error) {
 		return nil, err
 	}
 	c := &manager.Cluster{Version: s.version, Brokers: make([]manager.Broker, len(brokers))}
+	if c.Dynamic, err = s.cluster.DynamicConfig(ctx); err != nil {
+		return nil, err
+	}
+	_, dynamic := c.Dynamic[manager.Key]
 	var g errgroup.Group
 	g.SetLimit(8)
 	for i := range brokers {
 		g.Go(func() error {
-			c.Brokers[i] = s.managerOf(ctx, brokers[i].ID, brokers[i].Version, brokers[i].LoadManager, silent[brokers[i].ID])
+			c.Brokers[i] = s.managerOf(ctx, dynamic, brokers[i].ID, brokers[i].Version, brokers[i].LoadManager, silent[brokers[i].ID])
 			return nil
 		})
 	}
@@ -150,9 +154,6 @@ func (s *session) managers(ctx context.Context) (*manager.Cluster, error) {
 	if c.Leader, err = s.cluster.Leader(ctx); err != nil {
 		return nil, err
 	}
-	if c.Dynamic, err = s.cluster.DynamicConfig(ctx); err != nil {
-		return nil, err
-	}
 	keys, err := s.cluster.DynamicConfigNames(ctx)
 	if err != nil {
 		return nil, err
@@ -163,12 +164,18 @@ func (s *session) managers(ctx context.Context) (*manager.Cluster, error) {
 	if c.Settings, _, err = s.clusterSettings(ctx); err != nil {
 		return nil, err
 	}
-	producers, err := s.cluster.Publishers(ctx, topics.Leader)
+	return c, nil
+}
+
+// managersAndBallast is managers, and whether a Ballast process governs.
+func (s *session) managersAndBallast(ctx context.Context) (*manager.Cluster, error) {
+	c, err := s.managers(ctx)
 	if err != nil {
 		return nil, err
 	}
+	producers, err := s.cluster.Publishers(ctx, topics.Leader)
 	c.Governing = producers > 0
-	return c, nil
+	return c, err
 }
 
 // clusterSettings are the settings that the cluster runs with, without this program's own, and the configuration that they
@@ -185,13 +192,14 @@ func (s *session) clusterSettings(ctx context.Context) (*settings.Settings, map[
 	return l.Settings, runtime, nil
 }
 
-// managerOf is what a broker says about its load manager.
-func (s *session) managerOf(ctx context.Context, id, version, class string, failed error) manager.Broker {
+// managerOf is what a broker says about its load manager. dynamic says whether one is set in the metadata store.
+func (s *session) managerOf(ctx context.Context, dynamic bool, id, version, class string, failed error) manager.Broker {
 	b := manager.Broker{ID: id, Version: version, Configured: class}
 	if failed != nil {
 		b.Error = failed.Error()
 		return b
 	}
+	var begun int64 // Modular: when its load manager started
 	report, err := s.cluster.LoadReport(ctx, id)
 	switch {
 	case errors.Is(err, admin.Unsupported):
@@ -202,8 +210,33 @@ func (s *session) managerOf(ctx context.Context, id, version, class string, fail
 		b.Report, b.Named = manager.LoadReport, report.Simple.LoadManagerClassName
 	default:
 		b.Report, b.Named = manager.LocalBrokerData, report.Local.LoadManagerClassName
+		begun = report.Local.StartTimestamp
+	}
+	if runs := b.Runs(); runs == manager.Simple || runs == manager.Modular {
+		s.ranBefore(ctx, &b, begun, dynamic)
 	}
 	return b
+}
+
+// ranBefore fills in what a broker's process has run before, which its metrics tell.
+func (s *session) ranBefore(ctx context.Context, b *manager.Broker, begun int64, dynamic bool) {
+	const processStart = "process_start_time_seconds"
+	samples, err := s.cluster.Metrics(ctx, b.ID, processStart, manager.ModularMetric)
+	if err != nil {
+		b.RanUnknown = err.Error()
+		return
+	}
+	process, made := int64(0), false
+	for _, x := range samples {
+		if x.Name == processStart {
+			process = int64(x.Value * 1000)
+		}
+		made = made || strings.HasPrefix(x.Name, manager.ModularMetric)
+	}
+	if process == 0 {
+		b.RanUnknown = "its metrics have no " + processStart
+	}
+	b.Ran = manager.RanBefore(b.Runs(), process, begun, made, dynamic)
 }
 
 func printManagers(w io.Writer, c *manager.Cluster) {

@@ -13,6 +13,7 @@ import (
 	"github.com/ballast-lb/ballast/control"
 	"github.com/ballast-lb/ballast/event"
 	"github.com/ballast-lb/ballast/manager"
+	"github.com/ballast-lb/ballast/plan"
 )
 
 // switchPoll is the pause between two looks at whether the brokers have followed.
@@ -67,7 +68,7 @@ func (a *app) switchManager(ctx context.Context, name string, o switchOptions) e
 		return err
 	}
 	defer s.close()
-	before, err := s.managers(ctx)
+	before, err := s.managersAndBallast(ctx)
 	if err != nil {
 		return err
 	}
@@ -121,44 +122,39 @@ func (s *session) carryOut(ctx context.Context, before *manager.Cluster, out *sw
 	if err != nil {
 		return err
 	}
-	out.Back = "pulsar-admin brokers delete-dynamic-config --config " + manager.Key
-	if out.Previous != nil {
-		out.Back = "pulsar-admin brokers update-dynamic-config --config " + manager.Key + " --value " + *out.Previous
-	}
+	out.Back = fmt.Sprintf("write %[1]s=%[2]s into every broker.conf, restart the brokers one by one, then ballast manager switch %[3]s", manager.Key, out.To.Class(), before.Kinds()[0])
 	begun := time.Now()
 	if err := s.cluster.SetDynamicConfig(ctx, manager.Key, out.To.Class()); err != nil {
 		return err
 	}
 	out.Executed = true
 	for clock := (control.SystemClock{}); ; {
-		left, looked, err := s.unverified(ctx, before, out.To, samples)
-		if err != nil {
-			return fmt.Errorf("%s is set and could not be verified (to go back: %s): %w", manager.Key, out.Back, err)
-		}
-		out.Left, out.Looked, out.Millis = left, looked, time.Since(begun).Milliseconds()
-		if out.Verified = len(left) == 0; out.Verified || time.Since(begun) > wait {
+		out.Left, out.Looked = s.unverified(ctx, before, out.To, samples)
+		out.Millis = time.Since(begun).Milliseconds()
+		if out.Verified = len(out.Left) == 0; out.Verified || time.Since(begun) > wait {
 			return nil
 		}
 		if err := clock.Sleep(ctx, switchPoll); err != nil {
-			return err
+			return fmt.Errorf("%s is set and not verified (to go back: %s): %w", manager.Key, out.Back, err)
 		}
 	}
 }
 
-// unverified is what is not as it should be, now.
-func (s *session) unverified(ctx context.Context, before *manager.Cluster, to manager.Kind, samples []manager.Lookup) ([]manager.Finding, int, error) {
+// unverified is what is not as it should be, now, and how many topics were looked up. While load managers change, brokers
+// answer with errors: those are not yet as they should be, either.
+func (s *session) unverified(ctx context.Context, before *manager.Cluster, to manager.Kind, samples []manager.Lookup) ([]manager.Finding, int) {
 	after, err := s.managers(ctx)
 	if err != nil {
-		return nil, 0, err
+		return []manager.Finding{{Severity: manager.Refuse, Why: manager.Unread.Because(plan.S("what", "the cluster"), plan.S("error", err.Error()))}}, 0
 	}
 	if left := manager.Verify(before, after, to, nil); len(left) > 0 {
-		return left, 0, nil // look-ups would only add to what is going on
+		return left, 0 // look-ups would only add to what is going on
 	}
 	var looked []manager.Lookup
 	for _, x := range samples {
 		looked = append(looked, s.lookUp(ctx, x, after))
 	}
-	return manager.Verify(before, after, to, looked), len(looked), ctx.Err()
+	return manager.Verify(before, after, to, looked), len(looked)
 }
 
 // lookUp looks a topic up and asks the broker that it leads to whether it owns the bundle.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,8 +18,10 @@ func newMonitor(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "monitor",
 		Short: "Show the brokers' load as tables, live",
-		Long: `Prints a table for each broker and one for all, in the form of pulsar-perf monitor-brokers, every --interval. Where that tool
-leaves cells empty or puts them under another header, they stand where they belong.`,
+		Long: `Prints a table for each broker and one for all, in the form of pulsar-perf monitor-brokers, every --interval, for each of the
+three load managers and without ZooKeeper. Where that tool leaves cells empty or puts them under another header, they stand
+where they belong. Short- and long-term averages of a Modular cluster are those that a Ballast process keeps on the log, or
+else those of the reports that this run has read.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if every < time.Second {
@@ -43,14 +44,9 @@ func (a *app) monitor(ctx context.Context, every time.Duration, count int) error
 		return err
 	}
 	defer s.close()
-	views, stop, err := s.follow(ctx, true)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	if err := s.settle(ctx, views, every); err != nil {
-		return err
-	}
+	w := &watcher{s: s}
+	defer w.close()
+	m := &tables{}
 	clock := control.SystemClock{}
 	for n := 0; count == 0 || n < count; n++ {
 		if n > 0 {
@@ -58,34 +54,61 @@ func (a *app) monitor(ctx context.Context, every time.Duration, count int) error
 				return nil // stopped by the user
 			}
 		}
-		look, err := views.Look(ctx, clock.Now())
+		p, err := w.look(ctx, "", every)
 		if err != nil {
 			return err
 		}
-		printTables(a.stdout, look)
+		h, err := s.history(ctx)
+		if err != nil {
+			return err
+		}
+		m.print(a.stdout, p, h)
 	}
 	return nil
 }
 
-// printTables prints what is known of each broker, then of all.
-func printTables(w io.Writer, look *control.Look) {
+// tables prints one picture after the other.
+type tables struct {
+	averages monitor.Averages // of this run, where nobody keeps any
+}
+
+// print prints what is known of each broker, then of all.
+func (m *tables) print(w io.Writer, p *picture, h history) {
 	var rows []monitor.Row
-	for i := range look.Snapshot.Brokers {
-		b := &look.Snapshot.Brokers[i]
-		if b.Load == nil {
+	own := false
+	for i := range p.brokers {
+		b := &p.brokers[i]
+		switch {
+		case b.local != nil:
+			avg := m.averages.Hear(b.ID, b.local)
+			if kept, ok := h.brokers[b.ID]; ok {
+				avg = &kept
+			} else {
+				own = true
+			}
+			fmt.Fprintf(w, "%s\n\n", monitor.Modular(b.ID, *b.local, avg))
+			rows = append(rows, monitor.ModularRow(b.ID, *b.local, avg))
+		case b.report != nil:
+			fmt.Fprintf(w, "%s\n\n", monitor.Simple(b.ID, *b.report))
+			rows = append(rows, monitor.SimpleRow(b.ID, *b.report))
+		case b.load != nil:
+			note := ""
+			if b.load.Estimated {
+				note = "(estimated from its metrics)\n"
+			}
+			fmt.Fprintf(w, "%s\n%s\n", monitor.Extensible(b.ID, *b.load.Load), note)
+			rows = append(rows, monitor.ExtensibleRow(b.ID, *b.load.Load))
+		case b.Error != "":
+			fmt.Fprintf(w, "Broker %s does not answer: %s\n\n", b.ID, b.Error)
+		default:
 			fmt.Fprintf(w, "Broker %s is registered and has not reported yet.\n\n", b.ID)
-			continue
 		}
-		note := ""
-		if b.Estimated {
-			note = "(estimated from its metrics)\n"
-		}
-		fmt.Fprintf(w, "%s\n%s\n", monitor.Extensible(b.ID, *b.Load), note)
-		rows = append(rows, monitor.Row{Broker: b.ID, Bundles: int64(b.Load.BundleCount), MsgRate: b.Load.MsgRateIn + b.Load.MsgRateOut,
-			LongMsgRate: math.NaN(), Throughput: b.Load.MsgThroughputIn + b.Load.MsgThroughputOut, MaxUsage: b.Load.MaxResourceUsage})
 	}
 	fmt.Fprintf(w, "%s\n\n", monitor.Overall(rows))
-	for _, why := range look.Frozen {
-		fmt.Fprintf(w, "%s: %s\n", why.Code, why)
+	if own {
+		fmt.Fprintf(w, "SHORT and LONG are averages of the %d reports that this run has read: nobody keeps them on the log.\n\n", m.averages.Samples())
+	}
+	for _, why := range p.frozen {
+		fmt.Fprintln(w, why)
 	}
 }
