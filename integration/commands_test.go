@@ -74,7 +74,7 @@ func TestManagerSwitch(t *testing.T) {
 	}{{harness.Modular, manager.Modular, manager.Simple, `"loadReportType":"LoadReport"`}, {harness.Simple, manager.Simple, manager.Modular, `"loadReportType":"LocalBrokerData"`}} {
 		t.Run(fmt.Sprintf("%v to %v", x.from, x.to), func(t *testing.T) {
 			// A cluster of its own: what was switched cannot be put back without new processes.
-			c, err := harness.Start(t.Context(), harness.Options{Manager: x.begin})
+			c, err := harness.Start(t.Context(), harness.Options{Manager: x.begin, Conf: keeperConf()}) // statistics come often: topics to look up are taken from them
 			if errors.Is(err, harness.ErrNoJDK) {
 				t.Skip(err)
 			}
@@ -98,6 +98,14 @@ func testSwitch(t *testing.T, c *harness.Cluster, from, to manager.Kind, report 
 	layout := traffic.MustLayout(t, traffic.Shape{Bundles: c.Bundles(t, ns), Rate: 100, Seed: 1})
 	load := traffic.Start(t, c.ServiceURL(), layout, traffic.Options{})
 	load.AwaitFlow(t)
+	harness.Eventually(t, 2*time.Minute, "the brokers' statistics have the topics", func(ctx context.Context) error {
+		for _, b := range c.Brokers() {
+			if text, err := getAt(ctx, b, "/admin/v2/broker-stats/topics"); err != nil || strings.Contains(text, ns) {
+				return err
+			}
+		}
+		return errors.New("none has")
+	})
 	before := runsAll(t, c, from)
 	if before.Dynamic != nil || len(before.Findings) > 0 {
 		t.Errorf("a fresh cluster: %+v", before)
