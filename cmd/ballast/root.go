@@ -81,7 +81,6 @@ the environment (BALLAST_...), flags. "ballast config" shows every setting and w
 	a.flags = f
 	root.AddCommand(newRun(a), newPlan(a), newMonitor(a), newTail(a), newConfig(a), newRelease(a), newPlace(a), newDemo(a), newConformance(a), newVersion(a))
 	root.AddCommand(newManager(a), newMigrate(a), newReport(a), newBrokers(a), newBundles(a))
-	root.AddCommand(newManager(a), newMigrate(a), newReport(a), newBrokers(a), newBundles(a))
 	root.AddCommand(newLog(a), newExplain(a), newPause(a), newResume(a), newApprove(a), newDiscard(a))
 	root.AddCommand(newDoctor(a), newMove(a), newUnload(a), newSplit(a), newDrain(a), newUndrain(a), newRestartGate(a), newWhatif(a))
 	return root
