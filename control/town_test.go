@@ -123,7 +123,6 @@ type proc struct {
 	cutLog    bool
 	cutAdmin  bool
 	gone      bool
-	acting    bool
 	next      func() (time.Time, bool)
 	end       func()
 	yield     func(time.Time) bool

@@ -19,7 +19,6 @@ const hotter = 0.1
 
 // broker is what a broker carries: as reported, with the moves that its report cannot show and those let through so far.
 type broker struct {
-	read                 bool
 	usage                float64 // fraction
 	throughput, rate     float64 // bytes/s and msg/s, in + out
 	hasUsage, hasTraffic bool

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/ballast-lb/ballast/cluster"
-	"github.com/ballast-lb/ballast/event"
 	"github.com/ballast-lb/ballast/plan"
 	"github.com/ballast-lb/ballast/policy"
 )
@@ -208,5 +207,3 @@ func ownedBy(snap *cluster.Snapshot, id string) (list []int) {
 	}
 	return list
 }
-
-func stats(b *cluster.Bundle) *event.NamespaceBundleStats { return &b.Stats }
