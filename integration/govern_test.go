@@ -80,7 +80,7 @@ func TestGovernMakesAHotClusterEven(t *testing.T) {
 func full(t *testing.T) {
 	t.Helper()
 	if !harness.Full() {
-		t.Skip("minutes long and only recorded: at full length (make verify)")
+		t.Skip("minutes long: at full length (make verify)")
 	}
 }
 

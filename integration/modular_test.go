@@ -128,6 +128,7 @@ func (h *hot) moves(t *testing.T, begun time.Time, name string) {
 // On a Simple cluster the plan says what cannot be promised, and unloading converges all the same: what has left does not
 // bounce, and the load becomes much more even.
 func TestGovernOnSimple(t *testing.T) {
+	full(t)
 	h := hotStartOn(t, 1, harness.Options{Manager: harness.Simple, Conf: evenConf()})
 	h.quiet(t)
 	begun := time.Now()
