@@ -39,6 +39,7 @@ func evenModular() harness.Options {
 // TransferShedder on a Modular cluster, without restarting a broker: the load becomes even within six acting cycles, every
 // owner is verified, nothing is lost, and the averages of the bundles are left to the next process.
 func TestGovernOnModular(t *testing.T) {
+	full(t)
 	h := hotStartOn(t, 1, evenModular())
 	h.quiet(t)
 	begun := time.Now()
