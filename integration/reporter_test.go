@@ -186,6 +186,9 @@ func (w testWriter) Write(b []byte) (int, error) {
 func TestReporter(t *testing.T) {
 	for _, manager := range []harness.Manager{harness.Modular, harness.Simple} {
 		t.Run(manager.String(), func(t *testing.T) {
+			if manager == harness.Simple {
+				full(t)
+			}
 			c := pool.Get(t, harness.Options{Manager: manager, Conf: reportConf()})
 			ns := c.CreateNamespace(t, 12)
 			layout := traffic.MustLayout(t, traffic.Shape{Bundles: c.Bundles(t, ns), Rate: 300, Exponent: 0.6, MaxShare: 0.3, Seed: 5})
@@ -203,7 +206,7 @@ func TestReporter(t *testing.T) {
 			victim := c.Brokers()[2]
 			victim.Kill(t)
 			victim.AwaitGone(t)
-			harness.Eventually(t, 30*time.Second, "what the dead broker had is taken back", func(context.Context) error { return r.left(victim.ID, false) })
+			harness.Eventually(t, 2*time.Minute, "what the dead broker had is taken back", func(context.Context) error { return r.left(victim.ID, false) })
 			for _, b := range c.Brokers()[:2] {
 				if err := r.left(b.ID, true); err != nil {
 					t.Error(err)
@@ -532,6 +535,9 @@ func yesterday(t *testing.T, document []byte) string {
 func TestReporterWithBrokenReports(t *testing.T) {
 	for _, manager := range []harness.Manager{harness.Modular, harness.Simple} {
 		t.Run(manager.String(), func(t *testing.T) {
+			if manager == harness.Simple {
+				full(t)
+			}
 			c := pool.Get(t, harness.Options{Manager: manager, Conf: reportConf()})
 			sick := c.Brokers()[1]
 			proxy := proxyTo(t, sick)
@@ -593,6 +599,7 @@ func TestReporterWithBrokenReports(t *testing.T) {
 // TestReporterBesideExtensible: on an Extensible cluster the reporter adds nothing but the bundles, all of them, with their
 // topics counted.
 func TestReporterBesideExtensible(t *testing.T) {
+	full(t)
 	c := shared(t)
 	ns := c.CreateNamespace(t, 16)
 	layout := traffic.MustLayout(t, traffic.Shape{Bundles: c.Bundles(t, ns), Rate: 200, Seed: 2})
