@@ -143,7 +143,7 @@ func (s *session) see(ctx context.Context, b *cluster.Broker, failed error) seen
 	switch {
 	case errors.Is(err, admin.Unsupported):
 		out.Report = manager.UnsupportedReport
-		out.stats, err = s.bundleStats(ctx, b.ID)
+		out.stats, err = s.cluster.BundleStats(ctx, b.ID)
 		out.statsRead = err == nil
 	case err == nil:
 		err = out.decode()
@@ -155,29 +155,6 @@ func (s *session) see(ctx context.Context, b *cluster.Broker, failed error) seen
 		out.Error = err.Error()
 	}
 	return out
-}
-
-// bundleStats sums the statistics of a broker's topics up by bundle.
-func (s *session) bundleStats(ctx context.Context, broker string) ([]event.NamedBundleStats, error) {
-	list, err := s.cluster.TopicStats(ctx, broker)
-	if err != nil {
-		return nil, err
-	}
-	out := []event.NamedBundleStats{}
-	for _, t := range list {
-		if len(out) == 0 || out[len(out)-1].Bundle != t.Bundle {
-			out = append(out, event.NamedBundleStats{Bundle: t.Bundle})
-		}
-		x := &out[len(out)-1].Stats
-		x.MsgRateIn += t.MsgRateIn
-		x.MsgThroughputIn += t.MsgThroughputIn
-		x.MsgRateOut += t.MsgRateOut
-		x.MsgThroughputOut += t.MsgThroughputOut
-		x.ProducerCount += t.Producers
-		x.ConsumerCount += t.Consumers
-		x.Topics++
-	}
-	return out, nil
 }
 
 // decode reads the load report.
