@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	lockTimeout  = 1500 * time.Millisecond // of one send through the lock; after it the lock counts as lost
+	lockTimeout  = 5 * time.Second // of one send through the lock; after it the lock counts as lost. Far below the lease
 	leaveTimeout = 30 * time.Second
 	standby      = 500 * time.Millisecond // between two tries to get the lock: who leads next acts within 2 s
 )
