@@ -115,5 +115,5 @@ func metricsReference(t *testing.T) string {
 		t.Fatalf("only %d metrics are registered", len(d.rows))
 	}
 	return "# Metrics\n\nServed at `/metrics` of `ballastHttpListenAddress` while `ballast run` runs. Every metric has the label `cluster`. Names that\n" +
-		"begin with `pulsar_` are Pulsar's own, with the same meaning.\n\n| metric | labels | meaning |\n|---|---|---|\n" + strings.Join(d.rows, "\n") + "\n"
+		"begin with `pulsar_` are Pulsar's own, with the same meaning. Beside them are those of the Go runtime and of the process (`go_`, `process_`).\n\n| metric | labels | meaning |\n|---|---|---|\n" + strings.Join(d.rows, "\n") + "\n"
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -82,7 +83,7 @@ func (a *app) run(ctx context.Context) error {
 		return err
 	}
 	defer stop()
-	registry.MustRegister(control.NewCollector(views, name))
+	registry.MustRegister(control.NewCollector(views, name), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	// The address is taken first: who cannot serve should not have taken anything over.
 	var listener net.Listener
 	if address := s.settings.Ballast.BallastHTTPListenAddress; address != "" {
