@@ -81,11 +81,26 @@ func start(t *testing.T, c *harness.Cluster, args ...string) *program {
 // launch starts ballast with exactly these arguments, and variables beside the environment.
 func launch(t *testing.T, env []string, args ...string) *program {
 	t.Helper()
+	return launched(t, env, nil, args...)
+}
+
+// launchAs starts ballast in a group of its own, by which it can be cut off.
+func launchAs(t *testing.T, group int, args ...string) *program {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return launch(t, nil, args...)
+	}
+	return launched(t, nil, &syscall.SysProcAttr{Credential: &syscall.Credential{Gid: uint32(group), NoSetGroups: true}}, args...)
+}
+
+func launched(t *testing.T, env []string, attr *syscall.SysProcAttr, args ...string) *program {
+	t.Helper()
 	path, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &program{cmd: exec.Command(path, args...), done: make(chan struct{})}
+	p.cmd.SysProcAttr = attr
 	p.cmd.Env = append(environment(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = output{p, &p.stdout}, output{p, &p.stderr}
 	if err := p.cmd.Start(); err != nil {
@@ -105,14 +120,20 @@ func launch(t *testing.T, env []string, args ...string) *program {
 	})
 	return p
 }
+
+func (p *program) signal(t *testing.T, s os.Signal) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Fatal(err)
+	}
+}
+
 func tail(s string) string { return s[max(0, len(s)-8000):] }
 
 // stop asks the program to end, as an operator does, and gives its exit code.
 func (p *program) stop(t *testing.T) int {
 	t.Helper()
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		t.Fatal(err)
-	}
+	p.signal(t, syscall.SIGTERM)
 	return p.wait(t)
 }
 
