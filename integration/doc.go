@@ -19,7 +19,7 @@
 //
 //	c := pool.Get(t, harness.Options{Manager: harness.Modular, Conf: map[string]string{"loadBalancerHistoryResourcePercentage": "0"}})
 //
-// Two clusters are never up at once and tests that use them are not parallel. Figures worth keeping are recorded with
+// Tests that use clusters are not parallel; a cluster that is not in use may stay up for later tests. Figures worth keeping are recorded with
 // harness.Figure; they end up in docs/verification.md. Environment:
 //
 //	BALLAST_PULSAR_VERSION  the version of the image built here: 4.2.4 (default) or 5.0.1

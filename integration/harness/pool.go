@@ -5,62 +5,74 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 )
 
-// Pool keeps one cluster up between tests. The zero value is ready; a TestMain ends with os.Exit(pool.Run(m)).
+// A pool keeps two clusters up where the machine has memory for a third: to start one takes longer than most tests, and an
+// idle one costs memory alone.
+const (
+	kept = 2
+	room = 4 << 30 // bytes: what one takes, and the tests beside it
+)
+
+// Pool keeps clusters up between tests. The zero value is ready; a TestMain ends with os.Exit(pool.Run(m)).
 type Pool struct {
 	mu     sync.Mutex
-	live   *Cluster
+	live   []*Cluster         // the one that was used last comes last
 	failed map[Manager]error // a manager's default cluster that did not start is not tried again in every test
 }
 
-// Run runs the tests and then ends the cluster.
+// Run runs the tests and then ends the clusters.
 func (p *Pool) Run(m *testing.M) int {
 	code := m.Run()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	if err := p.end(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = max(code, 1)
+	for _, c := range slices.Clone(p.live) {
+		if err := p.end(ctx, c); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
 	}
 	return code
 }
 
-func (p *Pool) end(ctx context.Context) error {
-	c := p.live
-	p.live = nil
-	if c == nil {
-		return nil
-	}
+func (p *Pool) end(ctx context.Context, c *Cluster) error {
+	p.live = slices.DeleteFunc(p.live, func(x *Cluster) bool { return x == c })
 	return c.Close(ctx)
 }
 
-// Get gives the test a cluster with the options, the one of the test before if it has the same. After the test the cluster
-// is put back into its original state; when the test failed, its logs are kept. Where the image cannot be made for want of
-// a JDK the test is skipped.
+// Get gives the test a cluster with the options, that of an earlier test if one with the same is still up. After the test the
+// cluster is put back into its original state; when the test failed, its logs are kept. Where the image cannot be made for
+// want of a JDK the test is skipped.
 func (p *Pool) Get(t testing.TB, options Options) *Cluster {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.live != nil && !p.live.options.equal(options) {
-		if err := p.end(t.Context()); err != nil {
-			t.Error(err)
+	var c *Cluster
+	if i := slices.IndexFunc(p.live, func(c *Cluster) bool { return c.options.equal(options) }); i >= 0 {
+		c = p.live[i]
+		p.live = slices.Delete(p.live, i, i+1)
+	} else {
+		if len(p.live) == kept || len(p.live) > 0 && available() < room {
+			if err := p.end(t.Context(), p.live[0]); err != nil {
+				t.Error(err)
+			}
 		}
-	}
-	if p.live == nil {
-		c, err := p.start(t, options)
+		var err error
+		c, err = p.start(t, options)
 		if errors.Is(err, ErrNoJDK) {
 			t.Skip(err)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.live = c
 	}
-	c := p.live
+	p.live = append(p.live, c)
 	t.Cleanup(func() {
 		// The test's own context is over by now.
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -72,12 +84,27 @@ func (p *Pool) Get(t testing.TB, options Options) *Cluster {
 			t.Errorf("putting the cluster back: %v; the next test gets a new one", err)
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			if err := p.end(ctx); err != nil {
+			if err := p.end(ctx, c); err != nil {
 				t.Error(err)
 			}
 		}
 	})
 	return c
+}
+
+// available is the memory that is free, in bytes; 0 where it is not known.
+func available() int64 {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "MemAvailable:" {
+			kib, _ := strconv.ParseInt(fields[1], 10, 64) // 0: not known
+			return kib << 10
+		}
+	}
+	return 0
 }
 
 func (p *Pool) start(t testing.TB, options Options) (*Cluster, error) {
