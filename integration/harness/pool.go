@@ -23,7 +23,7 @@ const (
 // Pool keeps clusters up between tests. The zero value is ready; a TestMain ends with os.Exit(pool.Run(m)).
 type Pool struct {
 	mu     sync.Mutex
-	live   []*Cluster         // the one that was used last comes last
+	live   []*Cluster        // the one that was used last comes last
 	failed map[Manager]error // a manager's default cluster that did not start is not tried again in every test
 }
 
