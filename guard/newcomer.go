@@ -85,14 +85,25 @@ type sizes struct {
 // share is how many bundles and topics a new broker may receive in a cycle, at least one bundle whatever its topics.
 func (c *check) share() (bundles int, topics int64) {
 	if c.sizes == nil {
-		c.sizes = &sizes{bundles: len(c.snap.Bundles)}
+		c.sizes = &sizes{}
+		// Extensible brokers report the topics of their top bundles alone, and those of all in one number.
+		var known, reported, bundles int64
 		for i := range c.snap.Bundles {
-			c.sizes.topics += min(max(c.snap.Bundles[i].Stats.Topics, 0), 1<<40)
+			known += clamp(c.snap.Bundles[i].Stats.Topics)
 		}
+		for i := range c.snap.Brokers {
+			if load := c.snap.Brokers[i].Load; load != nil {
+				reported, bundles = reported+clamp(load.Topics), bundles+clamp(load.BundleCount)
+			}
+		}
+		c.sizes.bundles, c.sizes.topics = max(len(c.snap.Bundles), int(bundles)), max(known, reported)
 	}
 	share := min(c.lim.NewBrokerShare, 1)
 	return max(1, int(share*float64(c.sizes.bundles))), int64(share * float64(c.sizes.topics))
 }
+
+// clamp makes a number of a report one that can be added up, whatever the report says.
+func clamp(n int64) int64 { return min(max(n, 0), 1<<40) }
 
 // average is a figure of a broker and of all brokers of which it is known.
 func (c *check) average(i int, by Figure) (load, average float64, ok bool) {

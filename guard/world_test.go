@@ -290,6 +290,8 @@ func (w *world) brokerLine(id string, args map[string]string) error {
 			b.Load.MsgThroughputIn = num(v)
 		case "rate":
 			b.Load.MsgRateIn = num(v)
+		case "topics":
+			b.Load.Topics = int64(num(v))
 		case "started":
 			b.StartedAt = w.snap.Now - age.Milliseconds()
 		case "silent":
