@@ -63,44 +63,11 @@ type Views struct {
 	withdrawnTop  withdrawn[event.TopBundlesLoadData]
 }
 
-// withdrawn is the last values that brokers took back by tombstones. A broker does so right after each ownership record that
-// concerns it, so what it had published before is needed to tell what a move was decided from.
-type withdrawn[T any] struct {
-	mu     sync.Mutex
-	values map[string]tableview.Entry[T]
-}
-
-func (w *withdrawn[T]) listen(c tableview.Change[T]) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch c.Kind {
-	case tableview.Removed:
-		if c.Old == nil {
-			return // a second tombstone: what was withdrawn first still counts
-		}
-		if w.values == nil {
-			w.values = map[string]tableview.Entry[T]{}
-		}
-		w.values[c.Key] = *c.Old
-	case tableview.Put:
-		delete(w.values, c.Key) // there is a newer one
-	default:
-	}
-}
-
-// get is the value that a key had before it was taken back; false if it was not, or has a value again.
-func (w *withdrawn[T]) get(key string) (tableview.Entry[T], bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	e, ok := w.values[key]
-	return e, ok
-}
-
 // NewViews makes the views; Open subscribes them.
 func NewViews(o ViewOptions) *Views {
 	v := &Views{o: o}
-	v.load = tableview.New(tableview.Options[event.BrokerLoadData]{Decode: event.Decode[event.BrokerLoadData], Logger: o.Logger})
-	v.top = tableview.New(tableview.Options[event.TopBundlesLoadData]{Decode: event.Decode[event.TopBundlesLoadData], Logger: o.Logger})
+	v.load = tableview.New(tableview.Options[event.BrokerLoadData]{Decode: event.Decode[event.BrokerLoadData], Keep: replayed, MaxKeys: maxBrokers, Logger: o.Logger})
+	v.top = tableview.New(tableview.Options[event.TopBundlesLoadData]{Decode: event.Decode[event.TopBundlesLoadData], MaxKeys: maxBrokers, Logger: o.Logger})
 	v.owners = newOwners(o.Logger)
 	v.load.Listen(v.derive)
 	v.load.Listen(v.withdrawnLoad.listen)
@@ -115,7 +82,13 @@ func NewViews(o ViewOptions) *Views {
 
 // derive folds a report into our own averages.
 func (v *Views) derive(c tableview.Change[event.BrokerLoadData]) {
-	if v.o.Derived == nil || c.Kind != tableview.Put {
+	if v.o.Derived == nil || c.Kind != tableview.Put && c.Kind != tableview.Expired {
+		return
+	}
+	if c.Kind == tableview.Expired { // one of too many: see maxBrokers
+		v.mu.Lock()
+		v.o.Derived.Forget(c.Key)
+		v.mu.Unlock()
 		return
 	}
 	v.mu.Lock()

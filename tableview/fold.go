@@ -16,20 +16,21 @@ type fold[T any] struct {
 	checkKey func(key string) error
 	keep     func(key string, old, new *Entry[T]) bool
 	ttl      time.Duration
+	maxKeys  int
 
 	tree  *btree.Map[string, *Entry[T]]
 	stats Stats
 	seen  int64 // messages of the present subscription
 	last  topics.MessageID
 
-	// With a TTL: keys in the order in which they were last received.
+	// With a TTL or a limit of keys: keys in the order in which they were last received.
 	ages *list.List
 	age  map[string]*list.Element
 }
 
 func newFold[T any](o Options[T]) *fold[T] {
-	f := &fold[T]{decode: o.Decode, checkKey: o.CheckKey, keep: o.Keep, ttl: o.TTL, tree: new(btree.Map[string, *Entry[T]])}
-	if f.ttl > 0 {
+	f := &fold[T]{decode: o.Decode, checkKey: o.CheckKey, keep: o.Keep, ttl: o.TTL, maxKeys: o.MaxKeys, tree: new(btree.Map[string, *Entry[T]])}
+	if f.ttl > 0 || f.maxKeys > 0 {
 		f.ages, f.age = list.New(), map[string]*list.Element{}
 	}
 	return f
@@ -110,13 +111,25 @@ func (f *fold[T]) remove(key string) {
 
 // expire drops the values that are too old, the oldest first.
 func (f *fold[T]) expire(now time.Time) []Change[T] {
-	if f.ages == nil {
+	if f.ttl <= 0 {
 		return nil
 	}
+	return f.dropWhile(func(oldest *Entry[T]) bool { return oldest.Age(now) >= f.ttl })
+}
+
+// evict drops the oldest values of more keys than there may be.
+func (f *fold[T]) evict() []Change[T] {
+	if f.maxKeys <= 0 || f.tree.Len() <= f.maxKeys {
+		return nil
+	}
+	return f.dropWhile(func(*Entry[T]) bool { return f.tree.Len() > f.maxKeys })
+}
+
+func (f *fold[T]) dropWhile(drop func(oldest *Entry[T]) bool) []Change[T] {
 	var changes []Change[T]
 	for e := f.ages.Front(); e != nil; e = f.ages.Front() {
 		entry, _ := f.tree.Get(e.Value.(string))
-		if entry.Age(now) < f.ttl {
+		if !drop(entry) {
 			break
 		}
 		f.remove(entry.Key)

@@ -23,6 +23,9 @@ type Options[T any] struct {
 	Keep func(key string, old, new *Entry[T]) bool
 	// TTL drops a value that was received this long ago; 0 = never. It counts by our clock, never by the sender's.
 	TTL time.Duration
+	// MaxKeys bounds the memory of a view whose topic anybody may write to: of more keys the values that were received first are
+	// dropped, as if they had expired; 0 = no limit.
+	MaxKeys int
 	// Now is the clock; nil = time.Now. It should not run backwards: values expire in the order in which they came.
 	Now    func() time.Time
 	Logger *slog.Logger // nil = slog.Default()
@@ -74,6 +77,7 @@ func (v *View[T]) Apply(m topics.Message) {
 	v.mu.Lock()
 	if v.shadow != nil {
 		v.shadow.apply(m) // nobody sees this before it has caught up
+		v.shadow.evict()
 		if !v.fold.last.Less(m.ID) {
 			v.mu.Unlock()
 			return
@@ -81,6 +85,7 @@ func (v *View[T]) Apply(m topics.Message) {
 	}
 	c := v.fold.apply(m)
 	v.notify(c)
+	v.notify(v.fold.evict()...)
 	garbage := v.fold.stats.Garbage
 	v.mu.Unlock()
 	// A topic full of garbage must not fill the log: the 1st, 2nd, 4th, 8th, ... are logged.
