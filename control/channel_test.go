@@ -14,6 +14,7 @@ import (
 
 	"github.com/ballast-lb/ballast/control"
 	"github.com/ballast-lb/ballast/event"
+	"github.com/ballast-lb/ballast/guard"
 	"github.com/ballast-lb/ballast/plan"
 	"github.com/ballast-lb/ballast/settings"
 	"github.com/ballast-lb/ballast/simulate"
@@ -515,5 +516,56 @@ func TestGovernThroughTheChannel(t *testing.T) {
 	want := []control.Kind{control.KindLeader, control.KindPlan, control.KindIntent, control.KindOutcome, control.KindIntent, control.KindOutcome, control.KindLeader}
 	if diff := cmp.Diff(want, w.journal.kinds()); diff != "" {
 		t.Errorf("records (-want +got):\n%s", diff)
+	}
+}
+
+// halfJournal loses what is written together with something else.
+type halfJournal struct{ memoryJournal }
+
+func (j *halfJournal) AppendAll(ctx context.Context, rs []control.Record) error {
+	if err := j.Append(ctx, rs[0]); err != nil {
+		return err
+	}
+	return errors.New("no answer from the log")
+}
+
+// Of decisions that begin together, none is written for unless every intent is known to be stored; the leader steps down, and the
+// others have their outcomes.
+func TestChannelWritesNothingWithoutItsIntent(t *testing.T) {
+	e := small(t, map[string]string{shedding: "false"})
+	w := process(t, e, "one", control.Govern, script{}, false)
+	names := w.bundles(t)
+	lock := control.NewLock(e.Log(), "one", time.Second, e.Now)
+	if err := lock.Acquire(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	channel := control.NewChannel(control.ChannelOptions{Cluster: e, Topic: w.views, Log: e.Log(), Lock: lock, Clock: e, Logger: quiet,
+		Limits: control.ChannelLimits{Concurrent: 16, Seen: 3 * time.Second, Verify: 20 * time.Second, Poll: 20 * time.Millisecond}})
+	t.Cleanup(func() { channel.Close() })
+	var ds []plan.Decision
+	for _, name := range names {
+		ds = append(ds, transfer(name, a, b))
+	}
+	journal := &halfJournal{}
+	leader := control.New(control.Options{Mode: control.Govern, Viewer: w.views, Lock: lock, Journal: journal, Clock: e, Logger: quiet, Executor: channel,
+		Manager: script{plans: [][]plan.Decision{ds}}, Limits: guard.Limits{MovesAtOnce: 4}})
+	cy, err := leader.Step(t.Context())
+	if !errors.Is(err, control.ErrStepDown) {
+		t.Fatalf("error is %v, want ErrStepDown", err)
+	}
+	var results []control.Result
+	for _, o := range cy.Outcomes {
+		results = append(results, o.Result)
+	}
+	if diff := cmp.Diff([]control.Result{control.Done, control.Skipped, control.Skipped, control.Skipped}, results); diff != "" {
+		t.Errorf("outcomes (-want +got):\n%s", diff)
+	}
+	if err := e.Sleep(t.Context(), 5*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range names {
+		if want, is := []string{b, a}[min(i, 1)], w.owner(t, name); is != want {
+			t.Errorf("%s is on %s, want %s", name, is, want)
+		}
 	}
 }
