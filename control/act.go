@@ -26,25 +26,40 @@ func (c *Controller) act(ctx context.Context, cy *Cycle, made int64, run []plan.
 		return c.actTogether(ctx, cy, made, run, together)
 	}
 	for i, d := range run {
-		if err := c.interrupt(ctx); err != nil {
-			return err
+		err := c.actOn(ctx, cy, made, d)
+		if pause := c.o.Limits.Pause(d); err == nil && pause > 0 && i < len(run)-1 {
+			err = c.rest(ctx, time.Duration(pause)*time.Millisecond, c.interrupt)
 		}
-		if why := c.halted(d, made); why != "" {
-			if err := c.skip(ctx, cy, d, "", why); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := c.carryOut(ctx, cy, d); err != nil {
-			return err
-		}
-		if pause := c.o.Limits.Pause(d); pause > 0 && i < len(run)-1 {
-			if err := c.rest(ctx, time.Duration(pause)*time.Millisecond, c.interrupt); err != nil {
-				return err
-			}
+		if err != nil {
+			return c.abandon(ctx, cy, run[i+1:], err)
 		}
 	}
 	return nil
+}
+
+// actOn carries one decision out, unless something speaks against it by now.
+func (c *Controller) actOn(ctx context.Context, cy *Cycle, made int64, d plan.Decision) error {
+	if err := c.interrupt(ctx); err != nil {
+		return c.abandon(ctx, cy, []plan.Decision{d}, err)
+	}
+	if why := c.halted(d, made); why != "" {
+		return c.skip(ctx, cy, d, "", why)
+	}
+	return c.carryOut(ctx, cy, d)
+}
+
+// abandon ends what is left of a plan when an error ends its run. Only a process that was told to stop says so of each: who has
+// lost the lock leaves them to the next leader.
+func (c *Controller) abandon(ctx context.Context, cy *Cycle, left []plan.Decision, err error) error {
+	if ctx.Err() == nil || errors.Is(err, ErrNotHolder) || errors.Is(err, ErrStepDown) {
+		return err
+	}
+	for _, d := range left {
+		if written := c.skip(ctx, cy, d, "", NotBegun); written != nil {
+			return errors.Join(err, written)
+		}
+	}
+	return err
 }
 
 // halted says why a decision of a plan made at a time may not be begun now, "" if it may. What an operator orders is done
@@ -77,26 +92,36 @@ func (c *Controller) carryOut(ctx context.Context, cy *Cycle, d plan.Decision) e
 // begin stores the intent, then confirms the lock; only then may it be asked for. In this order a next leader, which reads
 // the log after it took the lock, knows of everything that may have been asked for. It returns the key of the intent.
 func (c *Controller) begin(ctx context.Context, cy *Cycle, d plan.Decision) (key string, err error) {
-	intent := c.record(KindIntent, cy.N)
-	intent.Decision = &d
-	if c.o.Lock != nil {
-		intent.Limit = c.o.Lock.lease().Milliseconds()
+	if err := ctx.Err(); err != nil {
+		return "", c.abandon(ctx, cy, []plan.Decision{d}, err)
 	}
-	if key, err = c.append(ctx, intent); err != nil {
+	intents := []Record{c.intent(cy, d)}
+	if err := c.appendAll(ctx, intents); err != nil {
 		return "", err
 	}
-	err = c.confirm(ctx, string(d.Action)+" "+d.Bundle)
+	key = intents[0].Key()
+	err = c.confirm(ctx, inWords(&d, 1))
 	switch {
 	case err == nil:
 		return key, nil
 	case errors.Is(err, ErrNotHolder):
 		c.tell(ctx, cy, key, Outcome{Decision: d, Result: Skipped, Why: err.Error()})
 	default: // this process was told to stop
-		if written := c.skip(ctx, cy, d, key, err.Error()); written != nil {
+		if written := c.skip(ctx, cy, d, key, notBegun(ctx, err)); written != nil {
 			return "", written
 		}
 	}
 	return "", fmt.Errorf("cycle %d stopped before %s: %w", cy.N, d.Bundle, err)
+}
+
+// intent is the record of what is about to be done.
+func (c *Controller) intent(cy *Cycle, d plan.Decision) Record {
+	r := c.record(KindIntent, cy.N)
+	r.Decision = &d
+	if c.o.Lock != nil {
+		r.Limit = c.o.Lock.lease().Milliseconds()
+	}
+	return r
 }
 
 // ended is told what came of an intent. Who has lost the lock meanwhile stops.
@@ -179,16 +204,53 @@ func (c *Controller) append(ctx context.Context, r Record) (key string, err erro
 	if c.o.Journal == nil {
 		return "", nil
 	}
+	r = c.numbered(r)
+	if err := c.o.Journal.Append(ctx, r); err != nil {
+		return "", c.unwritten(ctx, r.Cycle, err)
+	}
+	return r.Key(), nil
+}
+
+// appendAll writes records, many on their way at once where the journal can, and sets their numbers. It is finished also when
+// ctx ends meanwhile, so that no intent stands on the log of which nothing is known.
+func (c *Controller) appendAll(ctx context.Context, rs []Record) error {
+	if c.o.Journal == nil {
+		return nil
+	}
+	for i := range rs {
+		rs[i] = c.numbered(rs[i])
+	}
+	stop := ctx
+	ctx, cancel := beyond(ctx)
+	defer cancel()
+	if all, ok := c.o.Journal.(interface {
+		AppendAll(ctx context.Context, rs []Record) error
+	}); ok && len(rs) > 1 {
+		if err := all.AppendAll(ctx, rs); err != nil {
+			return c.unwritten(stop, rs[0].Cycle, err)
+		}
+		return nil
+	}
+	for _, r := range rs {
+		if err := c.o.Journal.Append(ctx, r); err != nil {
+			return c.unwritten(stop, r.Cycle, err)
+		}
+	}
+	return nil
+}
+
+// numbered is a record as it is written.
+func (c *Controller) numbered(r Record) Record {
 	if c.epoch > 0 {
 		c.seq++
 		r.Seq = c.seq
 	}
-	r = r.bounded()
-	if err := c.o.Journal.Append(ctx, r); err != nil {
-		if ctx.Err() == nil && c.o.Mode == Govern {
-			err = fmt.Errorf("%w: %w", ErrStepDown, err)
-		}
-		return "", fmt.Errorf("cycle %d: write the decision log: %w", r.Cycle, err)
+	return r.bounded()
+}
+
+func (c *Controller) unwritten(ctx context.Context, cycle int64, err error) error {
+	if ctx.Err() == nil && c.o.Mode == Govern {
+		err = fmt.Errorf("%w: %w", ErrStepDown, err)
 	}
-	return r.Key(), nil
+	return fmt.Errorf("cycle %d: write the decision log: %w", cycle, err)
 }

@@ -2,14 +2,11 @@ package control
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
-	"github.com/ballast-lb/ballast/event"
 	"github.com/ballast-lb/ballast/ownership"
 	"github.com/ballast-lb/ballast/plan"
 	"github.com/ballast-lb/ballast/topics"
@@ -18,7 +15,7 @@ import (
 // ChannelLimits bound what is written onto the ownership topic.
 type ChannelLimits struct {
 	Concurrent int           // bundles that are under way at once; at least 1
-	Seen       time.Duration // from a write until it must have been read back
+	Seen       time.Duration // from a write until it must have been read back; also for how long a doubt may last before it is a refusal
 	Verify     time.Duration // from a write until the bundle must have arrived
 	Poll       time.Duration // between two looks
 }
@@ -37,7 +34,8 @@ type ChannelOptions struct {
 
 // Channel carries transfers, unloads and placements out by writing records onto the ownership topic, which brokers obey. What may
 // be written is decided by ownership.Write for each record anew; what came of it is what the fold of the topic then accepts.
-// The first bundle of a run goes alone, until its new owner says itself that it has it. Run and RunAll are for one goroutine.
+// The first bundle goes alone, until its new owner says itself that it has it; then as many begin together as there is room for.
+// Run and RunAll are for one goroutine.
 type Channel struct {
 	o      ChannelOptions
 	sights *sights
@@ -51,12 +49,14 @@ type Channel struct {
 // flight is a bundle that is under way.
 type flight struct {
 	d       plan.Decision
+	want    ownership.Want
 	attempt *ownership.Attempt
 	begun   time.Time
 	written time.Time
 	ended   time.Time // when the record that decided came
 	fault   error     // of the write itself: whether it was stored is not known
 	by      string    // producer of the record that decided
+	refused string    // why it is not written after all, "" if it is
 }
 
 // NewChannel makes a Channel. Close ends it.
@@ -98,26 +98,29 @@ func (x *Channel) Run(ctx context.Context, d plan.Decision) Outcome {
 }
 
 // RunAll carries decisions out in their order, as many at once as the limits allow. What is refused is skipped with the reason; what
-// may be asked for over admin REST alone comes last. Every decision has one outcome, also those that an error keeps from
-// being begun; the first error is returned.
+// may be asked for over admin REST alone comes last. Every decision has one outcome, also those that an error, or the end of ctx,
+// keeps from being begun; the first error is returned. What is under way when ctx ends is followed for stopGrace.
 func (x *Channel) RunAll(ctx context.Context, ds []plan.Decision, h Hooks) error {
-	r := &channelRun{x: x, h: h, queue: ds}
+	r := &channelRun{x: x, h: h, queue: ds, doubts: map[string]doubt{}, vigil: vigil{ctx: ctx, clock: x.o.Clock}}
 	for len(r.queue) > 0 || len(r.flights) > 0 {
+		r.fail(ctx.Err())
 		r.land(ctx)
-		begun := r.begin(ctx) // one at a time: what has arrived meanwhile is told at once
+		before := len(r.queue)
+		r.begin(ctx)
 		if len(r.flights) == 0 && (len(r.queue) == 0 || r.err != nil) {
 			break
 		}
-		if begun {
-			continue
+		if len(r.queue) < before {
+			continue // what has arrived meanwhile is told at once
 		}
-		if err := x.o.Clock.Sleep(ctx, x.o.Limits.Poll); err != nil && r.err == nil {
-			r.err = err
+		if err := r.vigil.sleep(x.o.Limits.Poll); err != nil {
+			r.fail(err)
+			r.vigil.deadline = x.o.Clock.Now() // nothing can be waited for
 		}
 	}
 	r.overAdmin(ctx)
 	for _, d := range r.queue {
-		r.end(Outcome{Decision: d, Result: Skipped, Why: "not begun: " + r.err.Error()})
+		r.end(Outcome{Decision: d, Result: Skipped, Why: notBegun(ctx, r.err)})
 	}
 	return r.err
 }
@@ -128,28 +131,40 @@ type channelRun struct {
 	h       Hooks
 	queue   []plan.Decision
 	flights []*flight
-	later   []plan.Decision // for admin REST
-	next    time.Time       // not before this the next one begins
-	behind  time.Time       // since when the topic is not read to its end; zero = it is
+	later   []plan.Decision  // for admin REST
+	next    time.Time        // not before this the next one begins
+	doubts  map[string]doubt // by bundle: what may be otherwise in a moment
+	vigil   vigil            // over what is under way
 	err     error
+}
+
+// doubt is that a bundle could not be decided about.
+type doubt struct {
+	since time.Time // when it came up first
+	next  time.Time // not before this it is looked at again
 }
 
 // errUnproven stops a run whose first write did not bring its bundle where it should be.
 var errUnproven = errors.New("the first write of the run did not arrive as wanted: nothing further is written")
 
 func (r *channelRun) end(o Outcome) {
-	if r.h.End == nil {
-		return
+	if r.h.End != nil {
+		r.fail(r.h.End(o))
 	}
-	if err := r.h.End(o); err != nil && r.err == nil {
+}
+
+// fail ends the run by an error, unless one has already: nothing further is begun.
+func (r *channelRun) fail(err error) {
+	if r.err == nil {
 		r.err = err
 	}
 }
 
-// begin begins the next decision, if there is one, and room for it. It says whether it took one.
-func (r *channelRun) begin(ctx context.Context) bool {
-	if r.err != nil || len(r.queue) == 0 {
-		return false
+// begin begins what there is room for.
+func (r *channelRun) begin(ctx context.Context) {
+	now := r.x.o.Clock.Now()
+	if r.err != nil || len(r.queue) == 0 || now.Before(r.next) {
+		return
 	}
 	room := max(r.x.o.Limits.Concurrent, 1)
 	if r.h.Width != nil {
@@ -158,264 +173,37 @@ func (r *channelRun) begin(ctx context.Context) bool {
 	if !r.x.proven {
 		room = 1
 	}
-	now := r.x.o.Clock.Now()
-	if len(r.flights) >= room || now.Before(r.next) {
-		return false
+	if batch := r.take(now, room-len(r.flights)); len(batch) > 0 {
+		r.start(ctx, batch)
 	}
-	d := r.queue[0]
-	r.queue = r.queue[1:]
-	if d.Action == plan.Split {
-		r.later = append(r.later, d)
-		return true
-	}
-	if r.h.Pace != nil {
-		r.next = now.Add(r.h.Pace(d))
-	}
-	r.start(ctx, d)
-	return r.behind.IsZero()
 }
 
-// start writes one record, unless a rail or the hook says no.
-func (r *channelRun) start(ctx context.Context, d plan.Decision) {
-	x := r.x
-	f := &flight{d: d, begun: x.o.Clock.Now()}
-	w := ownership.Want{Action: ownership.Action(d.Action), Bundle: d.Bundle, Source: d.Source, Destination: d.Destination}
-	if w.Action == ownership.Transfer && w.Destination == "" {
-		w.Action = ownership.Unload
-	}
-	skip := func(why string) {
-		r.end(Outcome{Decision: d, Result: Skipped, Why: why, Millis: x.o.Clock.Now().Sub(f.begun).Milliseconds()})
-	}
-	if _, refused, err := x.decide(ctx, w); err != nil {
-		skip(err.Error())
-		return
-	} else if r.wait(d, refused) {
-		return
-	} else if !refused.IsZero() {
-		if refused.AdminREST && x.o.Admin != nil {
-			x.o.Logger.Info("over admin REST instead", "bundle", d.Bundle, "code", refused.Code, "why", refused.Text)
+// take takes decisions out of the queue that may begin together: of different bundles, and only one when the next has to wait for
+// it. What may only be asked for over admin REST is put aside.
+func (r *channelRun) take(now time.Time, room int) (batch []*flight) {
+	var left []plan.Decision
+	taken, full := map[string]bool{}, false
+	for _, d := range r.queue {
+		switch {
+		case d.Action == plan.Split:
 			r.later = append(r.later, d)
-			return
+			continue
+		case full || len(batch) >= room || taken[d.Bundle] || now.Before(r.doubts[d.Bundle].next):
+			left = append(left, d)
+			continue
 		}
-		skip(coded(refused))
-		return
-	}
-	if !r.allowed(ctx, d) {
-		return
-	}
-	// The hook takes its time, and so does the lock: what is written is decided right before it is.
-	if err := x.o.Lock.Confirm(ctx, string(w.Action)+" "+d.Bundle); err != nil {
-		skip(err.Error())
-		r.err = err
-		return
-	}
-	record, refused, err := x.decide(ctx, w)
-	for ; err == nil && refused.Code == ownership.TopicBehind.ID && x.o.Clock.Now().Sub(f.begun) < x.o.Limits.Seen; record, refused, err = x.decide(ctx, w) {
-		if err = x.o.Clock.Sleep(ctx, x.o.Limits.Poll); err != nil {
-			break
+		w := ownership.Want{Action: ownership.Action(d.Action), Bundle: d.Bundle, Source: d.Source, Destination: d.Destination}
+		if w.Action == ownership.Transfer && w.Destination == "" {
+			w.Action = ownership.Unload
 		}
-	}
-	switch {
-	case err != nil:
-		skip(err.Error())
-	case !refused.IsZero():
-		skip(coded(refused))
-	default:
-		f.attempt = ownership.Follow(w, record)
-		x.write(ctx, f, record)
-		r.flights = append(r.flights, f)
-	}
-}
-
-// wait puts a decision back while the topic is not read to its end: while many records are written it is behind for moments.
-func (r *channelRun) wait(d plan.Decision, refused ownership.Refusal) bool {
-	now := r.x.o.Clock.Now()
-	switch {
-	case refused.Code != ownership.TopicBehind.ID:
-		r.behind = time.Time{}
-		return false
-	case r.behind.IsZero():
-		r.behind = now
-	case now.Sub(r.behind) >= r.x.o.Limits.Seen:
-		return false
-	}
-	r.queue = append([]plan.Decision{d}, r.queue...)
-	r.next = now.Add(r.x.o.Limits.Poll)
-	return true
-}
-
-// allowed asks the hook before a decision is carried out.
-func (r *channelRun) allowed(ctx context.Context, d plan.Decision) bool {
-	if r.h.Begin == nil {
-		return true
-	}
-	why, err := r.h.Begin(ctx, d)
-	if err != nil {
-		r.err = err
-		why = err.Error()
-	}
-	if why != "" {
-		r.end(Outcome{Decision: d, Result: Skipped, Why: why})
-	}
-	return why == ""
-}
-
-func (x *Channel) decide(ctx context.Context, w ownership.Want) (event.ServiceUnitStateData, ownership.Refusal, error) {
-	s, err := x.sights.of(ctx, w)
-	if err != nil {
-		return event.ServiceUnitStateData{}, ownership.Refusal{}, err
-	}
-	d, refused := ownership.Write(s, w)
-	return d, refused, nil
-}
-
-func coded(r ownership.Refusal) string { return r.Text + " (" + r.Code + ")" }
-
-// writeLimit bounds one write. The rails hold for a record that lands soon after it was decided.
-const writeLimit = 1500 * time.Millisecond
-
-// write publishes a record. It is followed from before it is sent, as it may be read back before the send returns.
-func (x *Channel) write(ctx context.Context, f *flight, d event.ServiceUnitStateData) {
-	x.mu.Lock()
-	x.flying[f.d.Bundle] = f
-	x.mu.Unlock()
-	f.written = x.o.Clock.Now()
-	f.fault = x.publish(ctx, f.d.Bundle, d)
-}
-
-func (x *Channel) publish(ctx context.Context, bundle string, d event.ServiceUnitStateData) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeLimit)
-	defer cancel()
-	if x.pub == nil {
-		o := topics.PublishOptions{}
-		for i, s := range event.SchemasOf("ServiceUnitStateData") {
-			schema := topics.Schema{Definition: s.Definition, Properties: s.Properties()}
-			if i == 0 {
-				o.Schema = schema
-			} else {
-				o.Alternatives = append(o.Alternatives, schema)
+		batch = append(batch, &flight{d: d, want: w, begun: now})
+		taken[d.Bundle] = true
+		if r.h.Pace != nil {
+			if pace := r.h.Pace(d); pace > 0 {
+				r.next, full = now.Add(pace), true
 			}
 		}
-		pub, err := x.o.Log.Publisher(ctx, topics.ServiceUnitState, o)
-		if err != nil {
-			return err
-		}
-		x.pub = pub
 	}
-	payload, err := json.Marshal(d)
-	if err != nil {
-		return err
-	}
-	_, err = x.pub.Publish(ctx, bundle, payload)
-	return err
-}
-
-// land ends the flights of which something is known, or whose time is up.
-func (r *channelRun) land(ctx context.Context) {
-	if len(r.flights) == 0 {
-		return
-	}
-	// A run that is stopped still sees how far its bundles have come.
-	if _, err := r.x.o.Topic.Reading(context.WithoutCancel(ctx)); err != nil {
-		r.x.o.Logger.Warn("the ownership topic cannot be read", "error", err)
-	}
-	snapshot := r.x.o.Topic.Ownership()
-	still := r.flights[:0]
-	var ended []Outcome
-	for _, f := range r.flights {
-		record, _ := snapshot.Get(f.d.Bundle)
-		if out, over := r.x.judge(ctx, f, record); over {
-			ended = append(ended, out)
-		} else {
-			still = append(still, f)
-		}
-	}
-	r.flights = still
-	for _, out := range ended {
-		if !r.x.proven && !r.prove(ctx, &out) && r.err == nil {
-			r.err = errUnproven
-		}
-		r.end(out)
-	}
-}
-
-// judge says what came of a flight, or that it is not over.
-func (x *Channel) judge(ctx context.Context, f *flight, record *ownership.Record) (Outcome, bool) {
-	now := x.o.Clock.Now()
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	f.attempt.Check(record)
-	if !f.ended.IsZero() {
-		now = f.ended
-	}
-	out := Outcome{Decision: f.d, Owner: f.attempt.Owner, Attempts: 1, Millis: now.Sub(f.begun).Milliseconds()}
-	who := f.attempt.By
-	if f.by != "" {
-		who += ", written by " + f.by
-	}
-	switch p, age := f.attempt.Progress, now.Sub(f.written); {
-	case p == ownership.Settled:
-		out.Result = Done
-	case p == ownership.Beaten:
-		out.Result, out.Why = Lost, "another record came first: "+who
-	case p == ownership.Diverted:
-		out.Result, out.Why = Elsewhere, "ours was accepted, then came "+who
-	case p == ownership.Unseen && age >= x.o.Limits.Seen && f.fault != nil:
-		out.Result, out.Why = Failed, fmt.Sprintf("the write failed and was not seen within %v: %v", x.o.Limits.Seen, f.fault)
-	case p == ownership.Unseen && age >= x.o.Limits.Seen:
-		out.Result, out.Why = TimedOut, fmt.Sprintf("the record was not read back within %v", x.o.Limits.Seen)
-	case age >= x.o.Limits.Verify || ctx.Err() != nil:
-		out.Result, out.Owner = TimedOut, record.Owner()
-		out.Why = fmt.Sprintf("after %v the bundle is %s by %q", age.Round(time.Millisecond), record.State(), record.Assigned())
-		if ctx.Err() != nil {
-			out.Why = ctx.Err().Error() + ": " + out.Why
-		}
-	default:
-		return Outcome{}, false
-	}
-	delete(x.flying, f.d.Bundle)
-	return out, true
-}
-
-// prove looks at the first bundle of a run: its new owner itself must say that it has it. A race that was lost proves
-// nothing, and the next bundle goes alone as well.
-func (r *channelRun) prove(ctx context.Context, out *Outcome) bool {
-	x := r.x
-	if out.Result == Lost {
-		return true
-	}
-	if out.Result != Done {
-		return false
-	}
-	if out.Owner == "" { // set free: there is no owner to ask
-		x.proven = true
-		return true
-	}
-	for deadline := x.o.Clock.Now().Add(x.o.Limits.Seen); ; {
-		owns, err := x.sights.owns(ctx, out.Owner, out.Decision.Bundle)
-		if owns {
-			x.proven = true
-			return true
-		}
-		if !x.o.Clock.Now().Before(deadline) || x.o.Clock.Sleep(ctx, x.o.Limits.Poll) != nil {
-			out.Result = TimedOut
-			out.Why = fmt.Sprintf("by the ownership topic %s owns it, and it does not say so itself within %v (%v)", out.Owner, x.o.Limits.Seen, err)
-			return false
-		}
-	}
-}
-
-// overAdmin carries out what may not be written.
-func (r *channelRun) overAdmin(ctx context.Context) {
-	for _, d := range r.later {
-		switch {
-		case r.err != nil:
-			r.end(Outcome{Decision: d, Result: Skipped, Why: "not begun: " + r.err.Error()})
-		case r.x.o.Admin == nil:
-			r.end(Outcome{Decision: d, Result: Skipped, Why: "it cannot be written onto the ownership topic, and there is no admin REST to ask"})
-		case r.allowed(ctx, d):
-			r.end(r.x.o.Admin.Run(ctx, d))
-		}
-	}
-	r.later = nil
+	r.queue = left
+	return batch
 }

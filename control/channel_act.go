@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/ballast-lb/ballast/plan"
@@ -18,11 +19,12 @@ type Together interface {
 	RunAll(ctx context.Context, ds []plan.Decision, h Hooks) error
 }
 
-// Hooks are what the caller of Together.RunAll does around each decision. They are called one at a time.
+// Hooks are what the caller of Together.RunAll does around the decisions. They are called one at a time.
 type Hooks struct {
-	// Begin is called before a decision is carried out. A text skips it, and says why; an error ends the run: nothing further
-	// is begun, what is under way is followed to its end.
-	Begin func(ctx context.Context, d plan.Decision) (skip string, err error)
+	// Begin is called before decisions are carried out that are begun together. A text skips the decision of the same place, and
+	// says why; nil skips none. An error ends the run: none of them and nothing further is begun, what is under way is followed
+	// to its end.
+	Begin func(ctx context.Context, ds []plan.Decision) (skip []string, err error)
 	// Pace is the least time from the beginning of a decision to that of the next one; nil = none.
 	Pace func(d plan.Decision) time.Duration
 	// Width is how many may be under way now, within the actor's own limit; nil = that one.
@@ -39,16 +41,11 @@ const Lost Result = "lost"
 func (c *Controller) actTogether(ctx context.Context, cy *Cycle, made int64, ds []plan.Decision, actor Together) error {
 	intents := map[string]string{} // bundle -> key
 	return actor.RunAll(ctx, ds, Hooks{
-		Begin: func(ctx context.Context, d plan.Decision) (string, error) {
+		Begin: func(ctx context.Context, ds []plan.Decision) ([]string, error) {
 			if err := c.interrupt(ctx); err != nil {
-				return "", err
+				return nil, err
 			}
-			if why := c.halted(d, made); why != "" {
-				return why, nil
-			}
-			key, err := c.begin(ctx, cy, d)
-			intents[d.Bundle] = key
-			return "", err
+			return c.beginAll(ctx, cy, made, ds, intents)
 		},
 		Pace:  func(d plan.Decision) time.Duration { return time.Duration(c.o.Limits.Pause(d)) * time.Millisecond },
 		Width: func() int { return c.guard.Pace.AtOnce(c.o.Limits) },
@@ -56,4 +53,38 @@ func (c *Controller) actTogether(ctx context.Context, cy *Cycle, made int64, ds 
 			return c.ended(context.WithoutCancel(ctx), cy, intents[out.Decision.Bundle], out)
 		},
 	})
+}
+
+// beginAll is begin for decisions that are begun together: their intents are on their way at once, and the lock is confirmed when
+// all of them are stored. The keys of the intents, also of those that may be stored, go into keys, by bundle.
+func (c *Controller) beginAll(ctx context.Context, cy *Cycle, made int64, ds []plan.Decision, keys map[string]string) ([]string, error) {
+	why := make([]string, len(ds))
+	var intents []Record
+	for i, d := range ds {
+		if why[i] = c.halted(d, made); why[i] == "" {
+			intents = append(intents, c.intent(cy, d))
+		}
+	}
+	if len(intents) == 0 {
+		return why, nil
+	}
+	err := c.appendAll(ctx, intents)
+	for i := range intents {
+		keys[intents[i].Decision.Bundle] = intents[i].Key()
+	}
+	if err == nil {
+		err = c.confirm(ctx, inWords(intents[0].Decision, len(intents)))
+	}
+	if err != nil {
+		return why, fmt.Errorf("cycle %d stopped before %s: %w", cy.N, inWords(intents[0].Decision, len(intents)), err)
+	}
+	return why, nil
+}
+
+// inWords is what is begun: one decision, or how many more with it.
+func inWords(d *plan.Decision, n int) string {
+	if n == 1 {
+		return fmt.Sprintf("%s %s", d.Action, d.Bundle)
+	}
+	return fmt.Sprintf("%s %s and %d more", d.Action, d.Bundle, n-1)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ballast-lb/ballast/control"
 	"github.com/ballast-lb/ballast/event"
+	"github.com/ballast-lb/ballast/guard"
 	"github.com/ballast-lb/ballast/plan"
 	"github.com/ballast-lb/ballast/settings"
 	"github.com/ballast-lb/ballast/simulate"
@@ -161,13 +162,14 @@ func TestChannelMovesManyAtOnce(t *testing.T) {
 	for i, name := range s.names {
 		ds = append(ds, transfer(name, a, []string{b, c}[i%2]))
 	}
-	begun, flying, most, alone := s.Now(), 0, 0, true
+	begun, flying, most, batches, alone := s.Now(), 0, 0, 0, true
 	h := control.Hooks{
-		Begin: func(_ context.Context, d plan.Decision) (string, error) {
-			flying++
+		Begin: func(_ context.Context, ds []plan.Decision) ([]string, error) {
+			flying += len(ds)
 			most = max(most, flying)
-			alone = alone && (d.Bundle != s.names[1] || len(s.ownedBy(b)) == 1)
-			return "", nil
+			alone = alone && (len(ds) == 1 || len(s.ownedBy(b)) >= 1)
+			batches++
+			return nil, nil
 		},
 		Width: func() int { return 12 },
 	}
@@ -184,8 +186,8 @@ func TestChannelMovesManyAtOnce(t *testing.T) {
 	if nb, nc := len(s.ownedBy(b)), len(s.ownedBy(c)); nb != 100 || nc != 100 {
 		t.Errorf("%d and %d arrived, want 100 and 100", nb, nc)
 	}
-	if !alone || most != 12 {
-		t.Errorf("the first alone: %t, at most %d at once, want 12", alone, most)
+	if !alone || most != 12 || batches > 150 {
+		t.Errorf("the first alone: %t, at most %d at once, want 12, begun in %d batches, want fewer than bundles", alone, most, batches)
 	}
 	if took := s.Now().Sub(begun); took > 10*time.Second {
 		t.Errorf("it took %v", took)
@@ -376,8 +378,8 @@ func TestChannelTimesOut(t *testing.T) {
 	if o := s.channel.Run(t.Context(), transfer(s.names[0], a, b)); o.Result != control.Done {
 		t.Fatalf("%+v", o)
 	}
-	h := control.Hooks{Begin: func(ctx context.Context, _ plan.Decision) (string, error) {
-		return "", s.With(ctx, func(cl *simulate.Cluster) {
+	h := control.Hooks{Begin: func(ctx context.Context, _ []plan.Decision) ([]string, error) {
+		return nil, s.With(ctx, func(cl *simulate.Cluster) {
 			if err := cl.Freeze(a); err != nil {
 				t.Error(err)
 			}
@@ -404,6 +406,99 @@ func TestChannelNeedsTheLock(t *testing.T) {
 	}
 }
 
+// Told to stop, the channel begins nothing more; what is under way is followed for a while, and what was to come says why it is skipped.
+func TestChannelIsStopped(t *testing.T) {
+	for _, frozen := range []bool{false, true} {
+		s := set(t, 12, nil, nil)
+		if o := s.channel.Run(t.Context(), transfer(s.names[0], a, b)); o.Result != control.Done {
+			t.Fatalf("%+v", o)
+		}
+		var ds []plan.Decision
+		for _, name := range s.names[1:] {
+			ds = append(ds, transfer(name, a, b))
+		}
+		ds = append(ds, plan.Decision{Action: plan.Split, Bundle: s.names[0], Source: b})
+		ctx, stop := context.WithCancel(t.Context())
+		var begun time.Time
+		h := control.Hooks{Width: func() int {
+			if s.Now().After(begun) { // the first four are written
+				stop()
+			}
+			return 4
+		}}
+		if frozen {
+			if err := s.With(ctx, func(cl *simulate.Cluster) {
+				if err := cl.Freeze(b); err != nil {
+					t.Error(err)
+				}
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		results := map[control.Result]int{}
+		h.End = func(o control.Outcome) error {
+			results[o.Result]++
+			if strings.Contains(o.Why, "canceled") || o.Result == control.Skipped && o.Why != control.NotBegun {
+				t.Errorf("%s: %s (%s)", o.Decision.Bundle, o.Result, o.Why)
+			}
+			return nil
+		}
+		begun = s.Now()
+		if err := s.channel.RunAll(ctx, ds, h); !errors.Is(err, context.Canceled) {
+			t.Errorf("error is %v", err)
+		}
+		want := map[control.Result]int{control.Done: 4, control.Skipped: 8}
+		if frozen {
+			want = map[control.Result]int{control.TimedOut: 4, control.Skipped: 8}
+		}
+		if diff := cmp.Diff(want, results); diff != "" {
+			t.Errorf("frozen: %t, outcomes (-want +got):\n%s", frozen, diff)
+		}
+		if took := s.Now().Sub(begun); took > 12*time.Second {
+			t.Errorf("after the stop it went on for %v", took)
+		}
+	}
+}
+
+// hesitant is a cluster one of whose brokers does not answer, or says the wrong thing, a few times.
+type hesitant struct {
+	control.Cluster
+	fails, lies int
+}
+
+func (h *hesitant) Owned(ctx context.Context, broker string) ([]string, error) {
+	switch {
+	case h.fails > 0:
+		h.fails--
+		return nil, errors.New("no answer in time")
+	case h.lies > 0:
+		h.lies--
+		return nil, nil
+	}
+	return h.Cluster.Owned(ctx, broker)
+}
+
+// A broker that answers late, or has not heard of its bundle yet, is asked again for a while; one that goes on disagreeing is believed.
+func TestChannelAsksAgain(t *testing.T) {
+	for _, x := range []struct {
+		fails, lies int
+		want        control.Result
+		code        string
+	}{{2, 0, control.Done, ""}, {0, 2, control.Done, ""}, {1000, 0, control.Skipped, "CHANNEL_NO_ANSWER"}, {0, 1000, control.Skipped, "CHANNEL_DISAGREEMENT"}} {
+		s := set(t, 4, nil, nil)
+		slow := &hesitant{s.Embedded, x.fails, x.lies}
+		ch := control.NewChannel(control.ChannelOptions{Cluster: slow, Topic: s.views, Log: s.Log(), Lock: s.lock, Clock: s.Embedded, Logger: quiet,
+			Limits: control.ChannelLimits{Concurrent: 16, Seen: 5 * time.Second, Verify: 20 * time.Second, Poll: 20 * time.Millisecond}})
+		o := ch.Run(t.Context(), transfer(s.names[0], a, b))
+		if o.Result != x.want || !strings.Contains(o.Why, x.code) || o.Millis > 7000 {
+			t.Errorf("%d without an answer, %d with a wrong one: %+v, want %s", x.fails, x.lies, o, x.want)
+		}
+		if err := ch.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // A whole service moves through the ownership topic: intents before, outcomes after.
 func TestGovernThroughTheChannel(t *testing.T) {
 	e := small(t, map[string]string{shedding: "false"})
@@ -421,5 +516,56 @@ func TestGovernThroughTheChannel(t *testing.T) {
 	want := []control.Kind{control.KindLeader, control.KindPlan, control.KindIntent, control.KindOutcome, control.KindIntent, control.KindOutcome, control.KindLeader}
 	if diff := cmp.Diff(want, w.journal.kinds()); diff != "" {
 		t.Errorf("records (-want +got):\n%s", diff)
+	}
+}
+
+// halfJournal loses what is written together with something else.
+type halfJournal struct{ memoryJournal }
+
+func (j *halfJournal) AppendAll(ctx context.Context, rs []control.Record) error {
+	if err := j.Append(ctx, rs[0]); err != nil {
+		return err
+	}
+	return errors.New("no answer from the log")
+}
+
+// Of decisions that begin together, none is written for unless every intent is known to be stored; the leader steps down, and the
+// others have their outcomes.
+func TestChannelWritesNothingWithoutItsIntent(t *testing.T) {
+	e := small(t, map[string]string{shedding: "false"})
+	w := process(t, e, "one", control.Govern, script{}, false)
+	names := w.bundles(t)
+	lock := control.NewLock(e.Log(), "one", time.Second, e.Now)
+	if err := lock.Acquire(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	channel := control.NewChannel(control.ChannelOptions{Cluster: e, Topic: w.views, Log: e.Log(), Lock: lock, Clock: e, Logger: quiet,
+		Limits: control.ChannelLimits{Concurrent: 16, Seen: 3 * time.Second, Verify: 20 * time.Second, Poll: 20 * time.Millisecond}})
+	t.Cleanup(func() { channel.Close() })
+	var ds []plan.Decision
+	for _, name := range names {
+		ds = append(ds, transfer(name, a, b))
+	}
+	journal := &halfJournal{}
+	leader := control.New(control.Options{Mode: control.Govern, Viewer: w.views, Lock: lock, Journal: journal, Clock: e, Logger: quiet, Executor: channel,
+		Manager: script{plans: [][]plan.Decision{ds}}, Limits: guard.Limits{MovesAtOnce: 4}})
+	cy, err := leader.Step(t.Context())
+	if !errors.Is(err, control.ErrStepDown) {
+		t.Fatalf("error is %v, want ErrStepDown", err)
+	}
+	var results []control.Result
+	for _, o := range cy.Outcomes {
+		results = append(results, o.Result)
+	}
+	if diff := cmp.Diff([]control.Result{control.Done, control.Skipped, control.Skipped, control.Skipped}, results); diff != "" {
+		t.Errorf("outcomes (-want +got):\n%s", diff)
+	}
+	if err := e.Sleep(t.Context(), 5*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range names {
+		if want, is := []string{b, a}[min(i, 1)], w.owner(t, name); is != want {
+			t.Errorf("%s is on %s, want %s", name, is, want)
+		}
 	}
 }

@@ -69,7 +69,11 @@ func (c *Coaxer) Run(ctx context.Context, d plan.Decision) Outcome {
 }
 
 func (c *Coaxer) run(ctx context.Context, d plan.Decision) Outcome {
-	if why := c.x.changed(ctx, d); why != "" {
+	why := c.x.changed(ctx, d)
+	if ctx.Err() != nil {
+		why = NotBegun
+	}
+	if why != "" {
 		return Outcome{Result: Skipped, Why: why}
 	}
 	destination := d.Destination
@@ -112,7 +116,9 @@ func (c *Coaxer) again(ctx context.Context, d plan.Decision, out Outcome) bool {
 
 // once asks for the unload and looks where the bundle went.
 func (c *Coaxer) once(ctx context.Context, d plan.Decision, destination string) Outcome {
-	request, cancel := context.WithTimeout(ctx, c.x.limits.Request)
+	going, end := beyond(ctx)
+	defer end()
+	request, cancel := context.WithTimeout(going, c.x.limits.Request)
 	err := c.x.cluster.Unload(request, d.Bundle, destination)
 	cancel()
 	switch {
@@ -121,7 +127,7 @@ func (c *Coaxer) once(ctx context.Context, d plan.Decision, destination string) 
 	case err != nil && refused(err):
 		return Outcome{Result: Refused, Why: err.Error()}
 	}
-	out := c.landed(ctx, d, err == nil)
+	out := c.landed(ctx, going, d, err == nil)
 	if err != nil && out.Result != Done {
 		out.Why = fmt.Sprintf("%v; %s", err, out.Why)
 		if out.Result == TimedOut {
@@ -134,10 +140,11 @@ func (c *Coaxer) once(ctx context.Context, d plan.Decision, destination string) 
 
 // landed waits until somebody owns the bundle. When the unload is known to be done its owner is a new one, also if that is the
 // old one; until then only another one shows that anything happened.
-func (c *Coaxer) landed(ctx context.Context, d plan.Decision, unloaded bool) Outcome {
-	deadline := c.x.clock.Now().Add(c.x.limits.Verify)
+func (c *Coaxer) landed(ctx, going context.Context, d plan.Decision, unloaded bool) Outcome {
+	begun := c.x.clock.Now()
+	v := vigil{ctx: ctx, clock: c.x.clock, deadline: begun.Add(c.x.limits.Verify)}
 	for {
-		o, err := c.x.owner(ctx, d.Bundle, d.Destination, d.Source)
+		o, err := c.x.owner(going, d.Bundle, d.Destination, d.Source)
 		last := fmt.Sprintf("the bundle is %s by %q", o.State, o.Owner)
 		switch {
 		case err != nil:
@@ -152,14 +159,14 @@ func (c *Coaxer) landed(ctx context.Context, d plan.Decision, unloaded bool) Out
 		default:
 			return Outcome{Result: Elsewhere, Owner: o.Owner, Why: fmt.Sprintf("%s owns it, not %s", o.Owner, d.Destination)}
 		}
-		now := c.x.clock.Now()
-		if !now.Before(deadline) {
+		if v.over() {
+			waited := c.x.clock.Now().Sub(begun).Round(time.Millisecond)
 			if err == nil && o.State != event.Owned && unloaded {
-				return Outcome{Result: Done, Why: fmt.Sprintf("released; nobody has asked for it in %v", c.x.limits.Verify)}
+				return Outcome{Result: Done, Why: fmt.Sprintf("released; nobody has asked for it in %v", waited)}
 			}
-			return Outcome{Result: TimedOut, Owner: o.Owner, Why: fmt.Sprintf("after %v %s", c.x.limits.Verify, last)}
+			return Outcome{Result: TimedOut, Owner: o.Owner, Why: v.why(fmt.Sprintf("after %v %s", waited, last))}
 		}
-		if err := c.x.clock.Sleep(ctx, min(c.x.limits.Poll, deadline.Sub(now))); err != nil {
+		if err := v.sleep(min(c.x.limits.Poll, v.deadline.Sub(c.x.clock.Now()))); err != nil {
 			return Outcome{Result: TimedOut, Owner: o.Owner, Why: err.Error()}
 		}
 	}

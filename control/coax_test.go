@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +110,36 @@ func TestCoaxLooksFirst(t *testing.T) {
 	x := control.NewCoaxer(w, w, &testClock{}, control.ExecLimits{Verify: time.Second, Poll: time.Second}, control.Hinted, 3)
 	if out := x.Run(t.Context(), transfer(ns+"/0x00000000_0x40000000", a, c)); out.Result != control.Skipped || len(w.asked) > 0 {
 		t.Errorf("%+v, asked %v", out, w.asked)
+	}
+}
+
+// stopped is a cluster during whose first unload the process is told to stop.
+type stopped struct {
+	*wayward
+	stop context.CancelFunc
+}
+
+func (s stopped) Unload(ctx context.Context, bundle, to string) error {
+	s.stop()
+	return errors.Join(ctx.Err(), s.wayward.Unload(ctx, bundle, to))
+}
+
+// Told to stop, it sees a request through and asks for nothing again.
+func TestCoaxIsStopped(t *testing.T) {
+	for _, tc := range []struct {
+		to   string
+		want control.Result
+	}{{c, control.Done}, {b, control.Elsewhere}, {a, control.Failed}} {
+		ctx, stop := context.WithCancel(t.Context())
+		w := stopped{&wayward{owner: a, script: []string{tc.to}}, stop}
+		x := control.NewCoaxer(w, w, &testClock{now: time.Unix(0, 0)}, control.ExecLimits{Request: time.Minute, Verify: time.Minute, Poll: time.Second}, control.Hinted, 3)
+		d := transfer(ns+"/0x00000000_0x40000000", a, c)
+		if out := x.Run(ctx, d); out.Result != tc.want || out.Attempts != 1 || len(w.asked) != 1 || strings.Contains(out.Why, "canceled") {
+			t.Errorf("it went to %s: %+v, asked %v, want %s", tc.to, out, w.asked, tc.want)
+		}
+		if out := x.Run(ctx, d); out.Result != control.Skipped || out.Why != control.NotBegun {
+			t.Errorf("after the stop: %+v", out)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -100,27 +101,44 @@ type curingTogether struct {
 	together Together
 }
 
-// RunAll carries the cures out one by one, then the others together.
+// RunAll carries the cures out one by one, then the others together. Every decision has one outcome.
 func (a curingTogether) RunAll(ctx context.Context, ds []plan.Decision, h Hooks) error {
 	var others []plan.Decision
+	var failed error
 	for _, d := range ds {
 		if d.Why.Code != watch.CureStuck.ID {
 			others = append(others, d)
 			continue
 		}
-		out := Outcome{Decision: d, Result: Skipped}
-		var err error
-		if out.Why, err = h.Begin(ctx, d); err != nil {
-			return err
+		if failed == nil {
+			failed = ctx.Err()
 		}
-		if out.Why == "" {
+		out := Outcome{Decision: d, Result: Skipped}
+		var why []string
+		if failed == nil {
+			why, failed = h.Begin(ctx, []plan.Decision{d})
+		}
+		switch {
+		case failed != nil:
+			out.Why = notBegun(ctx, failed)
+		case len(why) > 0 && why[0] != "":
+			out.Why = why[0]
+		default:
 			out = a.Run(ctx, d)
 		}
-		if err := h.End(out); err != nil {
-			return err
+		if err := h.End(out); failed == nil {
+			failed = err
 		}
 	}
-	return a.together.RunAll(ctx, others, h)
+	if failed == nil {
+		return a.together.RunAll(ctx, others, h)
+	}
+	for _, d := range others {
+		if err := h.End(Outcome{Decision: d, Result: Skipped, Why: notBegun(ctx, failed)}); err != nil {
+			return errors.Join(failed, err)
+		}
+	}
+	return failed
 }
 
 // cure unloads a bundle that is stuck on its way, and waits until it is not any more. A bundle that has moved on by itself
@@ -128,15 +146,19 @@ func (a curingTogether) RunAll(ctx context.Context, ds []plan.Decision, h Hooks)
 func (c *Curer) cure(ctx context.Context, d plan.Decision) Outcome {
 	o, err := c.owners.Owner(ctx, d.Bundle)
 	switch {
+	case ctx.Err() != nil:
+		return Outcome{Result: Skipped, Why: NotBegun}
 	case err != nil:
 		return Outcome{Result: Skipped, Why: fmt.Sprintf("the owner cannot be read: %v", err)}
 	case !ownership.InFlight(o.State):
 		return Outcome{Result: Skipped, Owner: o.Owner, Why: fmt.Sprintf("the bundle is %s by %q: it has moved on by itself", o.State, o.Owner)}
 	}
-	request, cancel := context.WithTimeout(ctx, c.exec.Request)
+	going, end := beyond(ctx)
+	defer end()
+	request, cancel := context.WithTimeout(going, c.exec.Request)
 	asked := c.cluster.Unload(request, d.Bundle, "")
 	cancel()
-	out := c.settled(ctx, d.Bundle)
+	out := c.settled(ctx, going, d.Bundle)
 	out.Attempts = 1
 	if asked != nil && out.Result != Done {
 		out.Why = fmt.Sprintf("%v; %s", asked, out.Why)
@@ -148,20 +170,22 @@ func (c *Curer) cure(ctx context.Context, d plan.Decision) Outcome {
 }
 
 // settled waits until a bundle is not in flight.
-func (c *Curer) settled(ctx context.Context, bundle string) Outcome {
-	for deadline := c.clock.Now().Add(c.exec.Verify); ; {
-		o, err := c.owners.Owner(ctx, bundle)
+func (c *Curer) settled(ctx, going context.Context, bundle string) Outcome {
+	begun := c.clock.Now()
+	v := vigil{ctx: ctx, clock: c.clock, deadline: begun.Add(c.exec.Verify)}
+	for {
+		o, err := c.owners.Owner(going, bundle)
 		if err == nil && (o.State == event.Owned || o.State == event.Free || o.State == event.Init) {
 			return Outcome{Result: Done, Owner: o.Owner}
 		}
-		why := fmt.Sprintf("after %v the bundle is still %s by %q", c.exec.Verify, o.State, o.Owner)
-		if err != nil {
-			why = err.Error()
+		if v.over() {
+			why := fmt.Sprintf("after %v the bundle is still %s by %q", c.clock.Now().Sub(begun).Round(time.Millisecond), o.State, o.Owner)
+			if err != nil {
+				why = err.Error()
+			}
+			return Outcome{Result: TimedOut, Owner: o.Owner, Why: v.why(why)}
 		}
-		if !c.clock.Now().Before(deadline) {
-			return Outcome{Result: TimedOut, Owner: o.Owner, Why: why}
-		}
-		if err := c.clock.Sleep(ctx, max(c.exec.Poll, time.Millisecond)); err != nil {
+		if err := v.sleep(max(c.exec.Poll, time.Millisecond)); err != nil {
 			return Outcome{Result: TimedOut, Owner: o.Owner, Why: err.Error()}
 		}
 	}

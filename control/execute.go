@@ -59,10 +59,17 @@ func (x *Executor) Run(ctx context.Context, d plan.Decision) Outcome {
 }
 
 func (x *Executor) run(ctx context.Context, d plan.Decision) Outcome {
-	if why := x.changed(ctx, d); why != "" {
+	why := x.changed(ctx, d)
+	if ctx.Err() != nil {
+		why = NotBegun
+	}
+	if why != "" {
 		return Outcome{Result: Skipped, Why: why}
 	}
-	request, cancel := context.WithTimeout(ctx, x.limits.Request)
+	// What is begun is finished, for a bounded time, also when the process is told to stop meanwhile.
+	going, end := beyond(ctx)
+	defer end()
+	request, cancel := context.WithTimeout(going, x.limits.Request)
 	err := x.request(request, d)
 	cancel()
 	if errors.Is(err, ErrNotHolder) {
@@ -77,7 +84,7 @@ func (x *Executor) run(ctx context.Context, d plan.Decision) Outcome {
 		}
 		return Outcome{Result: Done, Attempts: 1}
 	}
-	out := x.verify(ctx, d)
+	out := x.verify(ctx, going, d)
 	out.Attempts = 1
 	if err != nil && out.Result != Done {
 		out.Why = fmt.Sprintf("%v; %s", err, out.Why)
@@ -135,12 +142,13 @@ func (x *Executor) request(ctx context.Context, d plan.Decision) error {
 	return x.cluster.Unload(ctx, d.Bundle, d.Destination)
 }
 
-// verify waits until the bundle has the wanted owner, or another, or nobody, or time is up.
-func (x *Executor) verify(ctx context.Context, d plan.Decision) Outcome {
-	deadline := x.clock.Now().Add(x.limits.Verify)
+// verify waits until the bundle has the wanted owner, or another, or nobody, or time is up. It asks within going, which outlives ctx.
+func (x *Executor) verify(ctx, going context.Context, d plan.Decision) Outcome {
+	begun := x.clock.Now()
+	v := vigil{ctx: ctx, clock: x.clock, deadline: begun.Add(x.limits.Verify)}
 	var last string
 	for {
-		o, err := x.owner(ctx, d.Bundle, d.Destination, d.Source)
+		o, err := x.owner(going, d.Bundle, d.Destination, d.Source)
 		switch {
 		case err != nil:
 			last = err.Error()
@@ -154,10 +162,10 @@ func (x *Executor) verify(ctx context.Context, d plan.Decision) Outcome {
 		default:
 			last = fmt.Sprintf("the bundle is %s by %q", o.State, o.Owner)
 		}
-		if !x.clock.Now().Before(deadline) {
-			return Outcome{Result: TimedOut, Owner: o.Owner, Why: fmt.Sprintf("after %v %s", x.limits.Verify, last)}
+		if v.over() {
+			return Outcome{Result: TimedOut, Owner: o.Owner, Why: v.why(fmt.Sprintf("after %v %s", x.clock.Now().Sub(begun).Round(time.Millisecond), last))}
 		}
-		if err := x.clock.Sleep(ctx, x.limits.Poll); err != nil {
+		if err := v.sleep(x.limits.Poll); err != nil {
 			return Outcome{Result: TimedOut, Owner: o.Owner, Why: err.Error()}
 		}
 	}

@@ -111,6 +111,14 @@ func (j *memoryJournal) Append(ctx context.Context, r control.Record) error {
 	return j.TopicJournal.Append(ctx, r)
 }
 
+func (j *memoryJournal) AppendAll(ctx context.Context, rs []control.Record) error {
+	j.records = append(j.records, rs...)
+	if j.TopicJournal == nil {
+		return nil
+	}
+	return j.TopicJournal.AppendAll(ctx, rs)
+}
+
 func (j *memoryJournal) kinds() []control.Kind {
 	var out []control.Kind
 	for _, r := range j.records {

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/ballast-lb/ballast/topics"
@@ -31,16 +32,48 @@ func (j *TopicJournal) Append(ctx context.Context, r Record) error {
 	return j.publish(ctx, r.Key(), payload)
 }
 
+// AppendAll writes records in their order, many on their way at once, and waits until all are stored. After an error any of them
+// may be missing.
+func (j *TopicJournal) AppendAll(ctx context.Context, rs []Record) error {
+	events := make([]topics.Event, len(rs))
+	for i, r := range rs {
+		if r.Seq == 0 {
+			j.seq++
+			r.Seq = j.seq
+		}
+		payload, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		events[i] = topics.Event{Key: r.Key(), Payload: payload}
+	}
+	if err := j.open(ctx); err != nil {
+		return err
+	}
+	if err := errors.Join(topics.PublishAll(ctx, j.pub, events)...); err != nil {
+		return fmt.Errorf("write %d records to %s: %w", len(rs), topics.Decisions, err)
+	}
+	return nil
+}
+
 // Delete removes a record.
 func (j *TopicJournal) Delete(ctx context.Context, key string) error { return j.publish(ctx, key, nil) }
 
+func (j *TopicJournal) open(ctx context.Context) error {
+	if j.pub != nil {
+		return nil
+	}
+	pub, err := j.log.Publisher(ctx, topics.Decisions, topics.PublishOptions{})
+	if err != nil {
+		return fmt.Errorf("open %s: %w", topics.Decisions, err)
+	}
+	j.pub = pub
+	return nil
+}
+
 func (j *TopicJournal) publish(ctx context.Context, key string, payload []byte) error {
-	if j.pub == nil {
-		pub, err := j.log.Publisher(ctx, topics.Decisions, topics.PublishOptions{})
-		if err != nil {
-			return fmt.Errorf("open %s: %w", topics.Decisions, err)
-		}
-		j.pub = pub
+	if err := j.open(ctx); err != nil {
+		return err
 	}
 	if _, err := j.pub.Publish(ctx, key, payload); err != nil {
 		return fmt.Errorf("write to %s: %w", topics.Decisions, err)

@@ -3,6 +3,7 @@ package control_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/ballast-lb/ballast/control"
 	"github.com/ballast-lb/ballast/plan"
+	"github.com/ballast-lb/ballast/simulate"
 	"github.com/ballast-lb/ballast/topics"
 )
 
@@ -225,24 +227,52 @@ func (j *strictJournal) Append(ctx context.Context, r control.Record) error {
 	return j.memoryJournal.Append(ctx, r)
 }
 
+// Told to stop while a request is on its way, the process sees it through; what was still to come is skipped and says so.
 func TestTheOutcomeIsWrittenWhenStopped(t *testing.T) {
-	e := small(t, map[string]string{shedding: "false"})
-	w := process(t, e, "one", control.Govern, script{}, false)
-	names := w.bundles(t)
-	ctx, stop := context.WithCancel(t.Context())
-	l := control.NewLock(e.Log(), "one", time.Second, e.Now)
-	if err := l.Acquire(ctx, false); err != nil {
-		t.Fatal(err)
-	}
-	journal := &strictJournal{}
-	c := control.New(control.Options{Mode: control.Govern, Viewer: w.views, Lock: l, Journal: journal, Clock: e, Logger: quiet,
-		Manager: script{plans: [][]plan.Decision{{transfer(names[0], a, b), transfer(names[1], a, b)}}},
-		Executor: control.NewExecutor(hooked{e, func(string) error { stop(); return nil }}, w.views, e,
-			control.ExecLimits{Request: time.Second, Verify: time.Second, Poll: 50 * time.Millisecond})})
-	if _, err := c.Step(ctx); !errors.Is(err, context.Canceled) {
-		t.Fatalf("error is %v, want that of the context", err)
-	}
-	if diff := cmp.Diff([]control.Kind{control.KindPlan, control.KindIntent, control.KindOutcome}, journal.kinds()); diff != "" {
-		t.Errorf("records (-want +got):\n%s", diff)
+	for _, tc := range []struct {
+		name   string
+		faults simulate.AdminFaults
+		want   control.Result
+	}{
+		{"it arrives", simulate.AdminFaults{}, control.Done},
+		{"nothing comes of it", simulate.AdminFaults{Ignore: 1}, control.TimedOut},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			e := small(t, map[string]string{shedding: "false"})
+			w := process(t, e, "one", control.Govern, script{}, false)
+			names := w.bundles(t)
+			if err := e.With(t.Context(), func(cl *simulate.Cluster) { cl.SetAdminFaults(tc.faults) }); err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			l := control.NewLock(e.Log(), "one", time.Second, e.Now)
+			if err := l.Acquire(ctx, false); err != nil {
+				t.Fatal(err)
+			}
+			journal, asked := &strictJournal{}, 0
+			leader := control.New(control.Options{Mode: control.Govern, Viewer: w.views, Lock: l, Journal: journal, Clock: e, Logger: quiet,
+				Manager: script{plans: [][]plan.Decision{{transfer(names[0], a, b), transfer(names[1], a, b), transfer(names[2], a, c)}}},
+				Executor: control.NewExecutor(control.Locked(hooked{e, func(string) error { asked++; stop(); return nil }}, l), w.views, e,
+					control.ExecLimits{Request: time.Second, Verify: time.Minute, Poll: 50 * time.Millisecond})})
+			begun := e.Now()
+			if _, err := leader.Step(ctx); !errors.Is(err, context.Canceled) {
+				t.Fatalf("error is %v, want that of the context", err)
+			}
+			if took := e.Now().Sub(begun); took > 11*time.Second || tc.want == control.TimedOut && took < 9*time.Second {
+				t.Errorf("after the stop it went on for %v", took)
+			}
+			if diff := cmp.Diff([]control.Kind{control.KindPlan, control.KindIntent, control.KindOutcome, control.KindOutcome, control.KindOutcome}, journal.kinds()); diff != "" {
+				t.Fatalf("records (-want +got):\n%s", diff)
+			}
+			intent, out := journal.records[1], journal.records[2]
+			if out.Of != intent.Key() || out.Outcome.Result != tc.want || strings.Contains(out.Outcome.Why, "canceled") || asked != 1 {
+				t.Errorf("after %d requests: %s (%s), want %s", asked, out.Outcome.Result, out.Outcome.Why, tc.want)
+			}
+			for i, r := range journal.records[3:] {
+				if o := r.Outcome; o.Decision.Bundle != names[i+1] || o.Result != control.Skipped || o.Why != control.NotBegun {
+					t.Errorf("what was to come: %s %s (%s)", o.Decision.Bundle, o.Result, o.Why)
+				}
+			}
+		})
 	}
 }

@@ -81,11 +81,11 @@ func newChannelRig(t *testing.T, c *harness.Cluster, wrap func(control.Cluster) 
 	return r
 }
 
-// carry carries decisions out; each must be done.
-func (r *channelRig) carry(t *testing.T, ds []plan.Decision) (slowest time.Duration) {
+// carry carries decisions out, some at once; each must be done.
+func (r *channelRig) carry(t *testing.T, ds []plan.Decision, atOnce int) (slowest time.Duration) {
 	t.Helper()
 	n := 0
-	err := r.channel.RunAll(t.Context(), ds, control.Hooks{End: func(o control.Outcome) error {
+	err := r.channel.RunAll(t.Context(), ds, control.Hooks{Width: func() int { return atOnce }, End: func(o control.Outcome) error {
 		n++
 		slowest = max(slowest, time.Duration(o.Millis)*time.Millisecond)
 		if o.Result != control.Done || o.Owner != o.Decision.Destination {
@@ -99,25 +99,40 @@ func (r *channelRig) carry(t *testing.T, ds []plan.Decision) (slowest time.Durat
 	return slowest
 }
 
-// holds is what the brokers themselves say they own of a namespace: broker by bundle.
-func (r *channelRig) holds(t *testing.T, ns string) map[string]string {
-	t.Helper()
+// holds is what the brokers themselves say they own of a namespace: broker by bundle. Each of them hears of a move in its own time,
+// so for a moment two may say that they own a bundle, or none.
+func (r *channelRig) holds(ctx context.Context, ns string) (map[string]string, error) {
 	out := map[string]string{}
+	var twice error
 	for _, b := range r.c.Brokers() {
-		owned, err := r.admin.Owned(t.Context(), b.ID)
+		owned, err := r.admin.Owned(ctx, b.ID)
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		for _, bundle := range owned {
 			if event.NamespaceOf(bundle) == ns {
-				if other, twice := out[bundle]; twice {
-					t.Errorf("%s is owned by %s and by %s", bundle, other, b.ID)
+				if other, ok := out[bundle]; ok {
+					twice = fmt.Errorf("%s is owned by %s and by %s", bundle, other, b.ID)
 				}
 				out[bundle] = b.ID
 			}
 		}
 	}
-	return out
+	return out, twice
+}
+
+// arrived waits until the brokers themselves agree that bundles are where they should be, and nowhere else.
+func (r *channelRig) arrived(t *testing.T, ds []plan.Decision) {
+	t.Helper()
+	harness.Eventually(t, time.Minute, "the brokers say themselves who has what", func(ctx context.Context) error {
+		owners, err := r.holds(ctx, event.NamespaceOf(ds[0].Bundle))
+		for _, d := range ds {
+			if err == nil && owners[d.Bundle] != d.Destination {
+				err = fmt.Errorf("%s is on %q, not on %s", d.Bundle, owners[d.Bundle], d.Destination)
+			}
+		}
+		return err
+	})
 }
 
 // loaded makes a namespace whose bundles are all on the first broker, with a producer and a consumer in each.
@@ -128,11 +143,23 @@ func (r *channelRig) loaded(t *testing.T, n int) ([]string, *traffic.Run) {
 	for _, bundle := range bundles {
 		ds = append(ds, plan.Decision{Action: plan.Place, Bundle: bundle, Destination: r.c.Brokers()[0].ID})
 	}
-	if err := r.channel.RunAll(t.Context(), ds, control.Hooks{}); err != nil {
+	err := r.channel.RunAll(t.Context(), ds, control.Hooks{End: func(o control.Outcome) error {
+		if o.Result != control.Done {
+			t.Logf("placing %s: %s (%s)", o.Decision.Bundle, o.Result, o.Why)
+		}
+		return nil
+	}})
+	if err != nil {
 		t.Fatal(err)
 	}
 	// A broker that reads the policies of the new namespace assigns the bundle of their topic by itself.
-	owners := r.holds(t, event.NamespaceOf(bundles[0]))
+	owners := map[string]string{}
+	harness.Eventually(t, time.Minute, "every bundle has one owner", func(ctx context.Context) (err error) {
+		if owners, err = r.holds(ctx, event.NamespaceOf(bundles[0])); err == nil && len(owners) != n {
+			err = fmt.Errorf("%d of %d have one", len(owners), n)
+		}
+		return err
+	})
 	for _, bundle := range bundles {
 		if owners[bundle] != r.c.Brokers()[0].ID {
 			r.c.Move(t, bundle, r.c.Brokers()[0])
@@ -141,6 +168,14 @@ func (r *channelRig) loaded(t *testing.T, n int) ([]string, *traffic.Run) {
 	layout := traffic.MustLayout(t, traffic.Shape{Bundles: bundles, TopicsPerBundle: 1, Rate: 2 * float64(n)})
 	load := traffic.Start(t, r.c.ServiceURL(), layout, traffic.Options{})
 	load.AwaitFlow(t)
+	harness.Eventually(t, time.Minute, "the ownership topic shows it, too", func(context.Context) error {
+		for _, bundle := range bundles {
+			if o, _ := r.views.Ownership().Get(bundle); o.State() != event.Owned || o.Owner() != r.c.Brokers()[0].ID {
+				return fmt.Errorf("%s is %s by %q", bundle, o.State(), o.Owner())
+			}
+		}
+		return nil
+	})
 	return bundles, load
 }
 
@@ -161,14 +196,9 @@ func TestChannelTransfers(t *testing.T) {
 		}
 		return ds
 	}
-	check := func(bundles []string, ds []plan.Decision, load *traffic.Run, took time.Duration, via string) {
+	check := func(ds []plan.Decision, load *traffic.Run, took time.Duration, via string) {
 		t.Helper()
-		owners := r.holds(t, event.NamespaceOf(bundles[0]))
-		for _, d := range ds {
-			if owners[d.Bundle] != d.Destination {
-				t.Errorf("%s: %s is on %q, not on %s", via, d.Bundle, owners[d.Bundle], d.Destination)
-			}
-		}
+		r.arrived(t, ds)
 		report := load.Stop(t)
 		t.Log(via, report)
 		if err := report.Err(); err != nil {
@@ -183,19 +213,28 @@ func TestChannelTransfers(t *testing.T) {
 		harness.Figure(t, "messages lost, "+via, len(sum.Missing))
 	}
 
-	bundles, load := r.loaded(t, n)
-	ds := decisions(bundles)
-	begun := time.Now()
-	slowest := r.carry(t, ds)
-	took := time.Since(begun)
-	harness.Figure(t, "slowest transfer of a bundle, ms, ownership topic", slowest.Milliseconds())
-	check(bundles, ds, load, took, "ownership topic")
+	// The brokers have moved bundles before any time is taken: the first ones are slow whoever asks for them.
+	bundles, load := r.loaded(t, 12)
+	r.carry(t, decisions(bundles), 12)
+	if err := load.Stop(t).Err(); err != nil {
+		t.Error(err)
+	}
+
+	for _, atOnce := range []int{4, 50} { // what govern does by default, and the most that one run may
+		bundles, load := r.loaded(t, n)
+		ds, via := decisions(bundles), fmt.Sprintf("ownership topic, %d at once", atOnce)
+		begun := time.Now()
+		slowest := r.carry(t, ds, atOnce)
+		took := time.Since(begun)
+		harness.Figure(t, "slowest transfer of a bundle, ms, "+via, slowest.Milliseconds())
+		check(ds, load, took, via)
+	}
 
 	bundles, load = r.loaded(t, n)
-	ds, slowest = decisions(bundles), 0
+	ds, slowest := decisions(bundles), time.Duration(0)
 	x := control.NewExecutor(control.Locked(r.admin, r.lock), r.views, control.SystemClock{},
 		control.ExecLimits{Request: time.Minute, Verify: time.Minute, Poll: 20 * time.Millisecond})
-	begun = time.Now()
+	begun := time.Now()
 	for _, d := range ds {
 		o := x.Run(t.Context(), d)
 		slowest = max(slowest, time.Duration(o.Millis)*time.Millisecond)
@@ -203,9 +242,9 @@ func TestChannelTransfers(t *testing.T) {
 			t.Errorf("over admin REST %s: %s (%s)", d.Bundle, o.Result, o.Why)
 		}
 	}
-	took = time.Since(begun)
+	took := time.Since(begun)
 	harness.Figure(t, "slowest transfer of a bundle, ms, admin REST", slowest.Milliseconds())
-	check(bundles, ds, load, took, "admin REST")
+	check(ds, load, took, "admin REST")
 }
 
 // place gives all 64 bundles of a namespace their brokers before anybody has looked one up.
@@ -219,7 +258,12 @@ func TestPlaceBeforeTheFirstMessage(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer adm.Close()
-		return (&channelRig{c: c, admin: adm}).holds(t, ns)
+		owners := map[string]string{}
+		harness.Eventually(t, time.Minute, "no bundle has two owners", func(ctx context.Context) (err error) {
+			owners, err = (&channelRig{c: c, admin: adm}).holds(ctx, ns)
+			return err
+		})
+		return owners
 	}
 	if stdout, stderr, code := run(t, c, "place", ns); code != 2 || !strings.Contains(stdout, " of 64 bundles are unowned") {
 		t.Fatalf("the plan ended with %d: %s %s", code, stdout, stderr)
@@ -322,11 +366,11 @@ func TestChannelRefusesOnACluster(t *testing.T) {
 		syncing := newChannelRigBeside(t, r, syncer{r.admin})
 		refused(syncing, move(bundle, brokers[0].ID, brokers[1].ID), "CHANNEL_SYNCER_ACTIVE")
 	})
-	if owners := r.holds(t, ns); owners[bundle] != brokers[0].ID {
-		t.Errorf("it is on %q, not where it was", owners[bundle])
+	if owners, err := r.holds(t.Context(), ns); err != nil || owners[bundle] != brokers[0].ID {
+		t.Errorf("it is on %q, not where it was, %v", owners[bundle], err)
 	}
 	// The same bundle may be moved where nothing speaks against it.
-	r.carry(t, []plan.Decision{move(bundle, brokers[0].ID, brokers[1].ID)})
+	r.carry(t, []plan.Decision{move(bundle, brokers[0].ID, brokers[1].ID)}, 1)
 }
 
 // syncer is a cluster whose configuration says that records are copied between the stores. Switching it on for real would copy
@@ -366,11 +410,19 @@ func TestGovernViaChannel(t *testing.T) {
 		t.Errorf("exit code %d after a clean stop", code)
 	}
 	_, all := outcomes(decisions(t, hot.c, begun))
+	moves := 0
 	for _, o := range all {
-		if o.Result != control.Done {
+		switch {
+		case o.Result == control.Done:
+			moves++
+		case o.Result == control.Skipped && o.Why == control.NotBegun: // the stop came before its turn
+		default:
 			t.Errorf("%s to %s: %s (%s)", o.Decision.Bundle, o.Decision.Destination, o.Result, o.Why)
 		}
 	}
-	hot.figure(t, "moves through the ownership topic", len(all))
+	if moves == 0 {
+		t.Error("no bundle moved")
+	}
+	hot.figure(t, "moves through the ownership topic", moves)
 	hot.report(t, "ownership topic")
 }

@@ -177,6 +177,10 @@ func (h *hot) govern(t *testing.T, load []string, name string, must bool) {
 	_, all := outcomes(decisions(t, h.c, begun))
 	seen, repeats := map[string]bool{}, 0
 	for _, o := range all {
+		if o.Result == control.Skipped && o.Why == control.NotBegun {
+			moves-- // the stop came before its turn
+			continue
+		}
 		if o.Result != control.Done {
 			t.Errorf("move of %s to %s: %s (%s)", o.Decision.Bundle, o.Decision.Destination, o.Result, o.Why)
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 // tested are the Pulsar versions whose brokers are known to obey records written from outside as ours are meant.
-var tested = []string{"4.2.4"}
+var tested = []string{"4.2.4", "5.0.1"}
 
 // Tested are the Pulsar versions with whose brokers writing onto the ownership topic is tested on real clusters.
 func Tested() []string { return slices.Clone(tested) }

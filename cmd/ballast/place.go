@@ -165,16 +165,20 @@ func (s *session) placeNow(ctx context.Context, views *control.Views, cy *contro
 	}
 	changed := false
 	hooks := control.Hooks{
-		Begin: func(ctx context.Context, d plan.Decision) (string, error) {
+		Begin: func(ctx context.Context, ds []plan.Decision) ([]string, error) {
+			why, intents := make([]string, len(ds)), make([]control.Record, len(ds))
+			for i := range ds {
+				why[i] = "planned anew"
+				intents[i] = record(control.KindIntent)
+				intents[i].Decision = &ds[i]
+			}
 			if changed {
-				return "planned anew", nil
+				return why, nil
 			}
-			if err := lock.Confirm(ctx, d.Bundle); err != nil {
-				return "", err
+			if err := lock.Confirm(ctx, fmt.Sprintf("place %d bundles", len(ds))); err != nil {
+				return nil, err
 			}
-			r := record(control.KindIntent)
-			r.Decision = &d
-			return "", journal.Append(ctx, r)
+			return nil, journal.AppendAll(ctx, intents)
 		},
 		End: func(o control.Outcome) error {
 			if o.Result == control.Skipped && o.Attempts == 0 && (changed || s.taken(views, o.Decision.Bundle)) {

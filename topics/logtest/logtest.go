@@ -45,6 +45,7 @@ func Run(t *testing.T, open func(t *testing.T) topics.Log, hooks ...Hooks) {
 		{"persistent/empty", empty},
 		{"persistent/tombstones", tombstones},
 		{"persistent/many publishers", manyPublishers},
+		{"persistent/many at once", manyAtOnce},
 		{"persistent/independent subscriptions", independent},
 		{"persistent/compacted", compacted},
 		{"persistent/compacted away", compactedAway},

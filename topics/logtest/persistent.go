@@ -2,6 +2,7 @@ package logtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -278,4 +279,37 @@ func persist(t *testing.T, ctx context.Context, p topics.Publisher, es ...event)
 		}
 	}
 	return ids
+}
+
+// manyAtOnce: events that are sent together arrive in their order, those of an exclusive publisher, too; after Close none is sent.
+func manyAtOnce(t *testing.T, s suite) {
+	for _, exclusive := range []bool{false, true} {
+		ctx, log := s.begin(t)
+		topic := s.persistent()
+		sub := subscription(t, ctx, log, topic, topics.SubscribeOptions{From: topics.Earliest})
+		pub := publisher(t, ctx, log, topic, topics.PublishOptions{Exclusive: exclusive})
+		want := append(numbered(60), event{"k1", ""}, event{"k1", "after the tombstone"})
+		events := make([]topics.Event, len(want))
+		for i, e := range want {
+			events[i] = topics.Event{Key: e.Key, Payload: []byte(e.Payload)}
+		}
+		for i, err := range topics.PublishAll(ctx, pub, events) {
+			if err != nil {
+				t.Fatalf("event %d: %v", i, err)
+			}
+		}
+		for i, m := range receive(t, ctx, sub, len(want)) {
+			if m.Key != want[i].Key || string(m.Payload) != want[i].Payload {
+				t.Fatalf("message %d is %s=%q, want %v", i, m.Key, m.Payload, want[i])
+			}
+		}
+		if err := pub.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for i, err := range topics.PublishAll(ctx, pub, events[:3]) {
+			if !errors.Is(err, topics.ErrClosed) {
+				t.Errorf("event %d after Close: %v, want ErrClosed", i, err)
+			}
+		}
+	}
 }

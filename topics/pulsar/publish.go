@@ -124,14 +124,19 @@ func (p *publisher) Publish(ctx context.Context, key string, payload []byte) (to
 			id, err = producer.Send(ctx, &msg)
 		}
 	}
-	switch {
-	case err == nil:
-		return p.id(id), nil
-	case ctx.Err() != nil:
-		return topics.MessageID{}, ctx.Err()
+	if err != nil {
+		return topics.MessageID{}, p.failed(ctx, err)
+	}
+	return p.id(id), nil
+}
+
+// failed is the error of a send that failed with one of the library's. A publisher that was fenced stays so.
+func (p *publisher) failed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
 	if _, closed := p.ready(); closed != nil {
-		return topics.MessageID{}, closed
+		return closed
 	}
 	err = p.explain(err)
 	if errors.Is(err, topics.ErrFenced) {
@@ -139,7 +144,7 @@ func (p *publisher) Publish(ctx context.Context, key string, payload []byte) (to
 		p.fenced = true
 		p.mu.Unlock()
 	}
-	return topics.MessageID{}, err
+	return err
 }
 
 // ready is the producer, unless the publisher is closed or fenced.
