@@ -198,6 +198,9 @@ func TestReporter(t *testing.T) {
 			flow.AwaitFlow(t)
 			t.Run("a crashed one before", func(t *testing.T) { afterACrash(t, c) })
 			r := report(t, c, nil)
+			victim, others := c.Brokers()[2], c.Brokers()[:2]
+			// Pulsar needs half a minute to see that a broker is dead; as long as that nobody could write to topics that it serves.
+			r.apart(t, c, victim, topics.BrokerLoadData, topics.TopBundles, topics.LocalBrokerData, topics.Reporter, topics.Reported)
 			r.awaitAll(t, c.Brokers())
 
 			// The view is watched all the time: first of all brokers, then of those that are left while one dies and comes back.
@@ -214,7 +217,6 @@ func TestReporter(t *testing.T) {
 			})
 			compared := r.compare(t, c.Brokers())
 			harness.Figure(t, "published load data compared with the brokers' reports", compared)
-			victim, others := c.Brokers()[2], c.Brokers()[:2]
 			back := make(chan error, 1)
 			victim.Kill(t)
 			go func() { back <- r.goes(t.Context(), c, victim) }()
@@ -248,6 +250,30 @@ func TestReporter(t *testing.T) {
 				}
 				return nil
 			})
+		})
+	}
+}
+
+// apart has a broker serve none of some system topics, which exist: it gives their bundles away.
+func (r *reporting) apart(t *testing.T, c *harness.Cluster, broker *harness.Broker, names ...string) {
+	t.Helper()
+	for _, topic := range names {
+		bundle, err := getAt(t.Context(), broker, "/lookup/v2/topic/"+strings.Replace(topic, "://", "/", 1)+"/bundle")
+		if err != nil {
+			t.Fatal(err)
+		}
+		bundle = event.SystemNamespace + "/" + strings.TrimSpace(bundle)
+		harness.Eventually(t, 2*time.Minute, bundle+" of "+topic+" is on another broker", func(ctx context.Context) error {
+			owner, err := r.cluster.OwnerOf(ctx, bundle)
+			switch {
+			case err != nil:
+				return err
+			case owner == "":
+				return errors.New("nobody owns it")
+			case owner != broker.ID:
+				return nil
+			}
+			return errors.Join(fmt.Errorf("it is on %s", owner), c.Unload(ctx, bundle, c.Brokers()[0]))
 		})
 	}
 }
