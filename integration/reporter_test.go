@@ -197,10 +197,10 @@ func TestReporter(t *testing.T) {
 			flow := traffic.Start(t, c.ServiceURL(), layout, traffic.Options{Size: 2000})
 			flow.AwaitFlow(t)
 			t.Run("a crashed one before", func(t *testing.T) { afterACrash(t, c) })
-			r := report(t, c, nil)
 			victim, others := c.Brokers()[2], c.Brokers()[:2]
 			// Pulsar needs half a minute to see that a broker is dead; as long as that nobody could write to topics that it serves.
-			r.apart(t, c, victim, topics.BrokerLoadData, topics.TopBundles, topics.LocalBrokerData, topics.Reporter, topics.Reported)
+			apart(t, c, victim, topics.BrokerLoadData, topics.TopBundles, topics.LocalBrokerData, topics.Reporter, topics.Reported)
+			r := report(t, c, nil)
 			r.awaitAll(t, c.Brokers())
 
 			// The view is watched all the time: first of all brokers, then of those that are left while one dies and comes back.
@@ -254,9 +254,14 @@ func TestReporter(t *testing.T) {
 	}
 }
 
-// apart has a broker serve none of some system topics, which exist: it gives their bundles away.
-func (r *reporting) apart(t *testing.T, c *harness.Cluster, broker *harness.Broker, names ...string) {
+// apart has a broker serve none of some system topics: it gives their bundles away.
+func apart(t *testing.T, c *harness.Cluster, broker *harness.Broker, names ...string) {
 	t.Helper()
+	rest, err := admin.New(admin.Options{URLs: []string{c.AdminURL()}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rest.Close()
 	for _, topic := range names {
 		bundle, err := getAt(t.Context(), broker, "/lookup/v2/topic/"+strings.Replace(topic, "://", "/", 1)+"/bundle")
 		if err != nil {
@@ -264,12 +269,12 @@ func (r *reporting) apart(t *testing.T, c *harness.Cluster, broker *harness.Brok
 		}
 		bundle = event.SystemNamespace + "/" + strings.TrimSpace(bundle)
 		harness.Eventually(t, 2*time.Minute, bundle+" of "+topic+" is on another broker", func(ctx context.Context) error {
-			owner, err := r.cluster.OwnerOf(ctx, bundle)
+			owner, err := rest.OwnerOf(ctx, bundle)
 			switch {
 			case err != nil:
 				return err
 			case owner == "":
-				return errors.New("nobody owns it")
+				return errors.Join(errors.New("nobody owns it"), rest.CreateTopic(ctx, topic)) // somebody does then
 			case owner != broker.ID:
 				return nil
 			}
