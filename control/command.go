@@ -20,12 +20,22 @@ const (
 	CommandDiscard = "discard"
 )
 
+// CommandSwitchManager is in the decision log only: ballast manager switch carries it out itself. Its Args are a ManagerSwitch.
+const CommandSwitchManager = "switch-manager"
+
+// ManagerSwitch is what becomes of a cluster's load manager.
+type ManagerSwitch struct {
+	From  []string `json:"from"`  // what the brokers run before: simple, modular
+	To    string   `json:"to"`    // simple or modular
+	Class string   `json:"class"` // the value of loadManagerClassName
+}
+
 // Command is what an operator asks of the leader: JSON on topics.Commands under its id. The leader answers in the decision
 // log.
 type Command struct {
 	Version int             `json:"version"`
 	ID      string          `json:"id"`
-	What    string          `json:"what"` // pause, resume, approve, discard, or one that a handler knows
+	What    string          `json:"what"` // pause, resume, approve, discard, switch-manager, or one that a handler knows
 	At      int64           `json:"at"`   // Unix ms by the sender's clock
 	By      string          `json:"by,omitempty"`
 	Reason  string          `json:"reason,omitempty"`
@@ -37,8 +47,9 @@ type Command struct {
 
 // Answer is what became of a command.
 type Answer struct {
-	Done bool   `json:"done"`
-	Text string `json:"text"` // what was done, or why nothing
+	Done  bool   `json:"done"`
+	Begun bool   `json:"begun,omitempty"` // it is being done; another answer comes
+	Text  string `json:"text"`            // what was done, or why nothing
 }
 
 // Handler carries out a command that the leader does not know by itself. It may change the standing orders, which every

@@ -78,6 +78,30 @@ func (m *Manual) Run(ctx context.Context, ds []plan.Decision, each func(Outcome)
 	return nil
 }
 
+// changeRecorded is how long the record of what came of a change may take: the change may move the very topic.
+const changeRecorded = 30 * time.Second
+
+// Change carries out a change of the whole cluster, which c describes, under the lock. A record that it begins comes before
+// it and one with the answer after it, with the same command id; without the first nothing is done. An error of do is the
+// answer, too.
+func (m *Manual) Change(ctx context.Context, c Command, begins string, do func(context.Context) (Answer, error)) error {
+	if m.Lock != nil {
+		if err := m.Lock.Confirm(ctx, c.What); err != nil {
+			return fmt.Errorf("stopped before %s: %w", c.What, err)
+		}
+	}
+	if err := m.append(ctx, Record{Kind: KindCommand, Command: &c, Answer: &Answer{Begun: true, Text: begins}}); err != nil {
+		return err
+	}
+	answer, err := do(ctx)
+	if err != nil {
+		answer = Answer{Text: err.Error()}
+	}
+	written, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeRecorded) // also when ctx has ended meanwhile
+	defer cancel()
+	return errors.Join(err, m.append(written, Record{Kind: KindCommand, Command: &c, Answer: &answer}))
+}
+
 func (m *Manual) append(ctx context.Context, r Record) error {
 	r.Version, r.At, r.Instance, r.Mode = RecordVersion, m.Clock.Now().UnixMilli(), m.Instance, Govern
 	if err := m.Journal.Append(ctx, r); err != nil {

@@ -73,3 +73,62 @@ func TestManual(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A change of the whole cluster is on record before it is made, and what came of it afterwards, also when it failed or was
+// interrupted; what cannot be recorded is not made, and neither is anything without the lock.
+func TestManualChange(t *testing.T) {
+	e := small(t, nil)
+	w := process(t, e, "one", control.Govern, script{}, false)
+	m := &control.Manual{Instance: "operator", Cluster: e, Lock: control.NewLock(e.Log(), "operator", time.Second, e.Now), Journal: w.journal, Clock: e}
+	c := control.NewCommand(control.CommandSwitchManager, "me@here", e.Now(), time.Minute)
+	c.Reason = "the strategy of the other one"
+	called := 0
+	if err := m.Change(t.Context(), c, "from modular to simple", func(context.Context) (control.Answer, error) { called++; return control.Answer{}, nil }); err == nil || called > 0 {
+		t.Errorf("without the lock: %v, done %d times", err, called)
+	}
+	if err := m.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	interrupted, cancel := context.WithCancel(t.Context())
+	failure := errors.New("refused by the broker")
+	for _, x := range []struct {
+		ctx  context.Context
+		do   func(context.Context) (control.Answer, error)
+		err  error
+		want control.Answer
+	}{
+		{t.Context(), func(context.Context) (control.Answer, error) {
+			return control.Answer{Done: true, Text: "every broker runs simple"}, nil
+		}, nil,
+			control.Answer{Done: true, Text: "every broker runs simple"}},
+		{t.Context(), func(context.Context) (control.Answer, error) { return control.Answer{}, failure }, failure, control.Answer{Text: failure.Error()}},
+		{interrupted, func(ctx context.Context) (control.Answer, error) { cancel(); return control.Answer{}, ctx.Err() }, context.Canceled,
+			control.Answer{Text: context.Canceled.Error()}},
+	} {
+		w.journal.records = nil
+		if err := m.Change(x.ctx, c, "from modular to simple", x.do); !errors.Is(err, x.err) {
+			t.Errorf("%v, want %v", err, x.err)
+		}
+		if len(w.journal.records) != 2 {
+			t.Fatalf("%d records", len(w.journal.records))
+		}
+		for i, want := range []control.Answer{{Begun: true, Text: "from modular to simple"}, x.want} {
+			r := w.journal.records[i]
+			if r.Kind != control.KindCommand || r.Instance != "operator" || r.Epoch != 0 || r.Command.ID != c.ID || r.Command.Reason != c.Reason || *r.Answer != want {
+				t.Errorf("record %d is %+v, %+v, want %+v", i, r.Command, r.Answer, want)
+			}
+		}
+	}
+	m.Journal = brokenJournal{}
+	if err := m.Change(t.Context(), c, "from modular to simple", func(context.Context) (control.Answer, error) { called++; return control.Answer{}, nil }); err == nil || called > 0 {
+		t.Errorf("without a record: %v, done %d times", err, called)
+	}
+	if err := m.End(); err != nil {
+		t.Error(err)
+	}
+}
+
+// brokenJournal takes no record.
+type brokenJournal struct{}
+
+func (brokenJournal) Append(context.Context, control.Record) error { return errors.New("no bookie") }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ballast-lb/ballast/control"
 	"github.com/ballast-lb/ballast/integration/harness"
 	"github.com/ballast-lb/ballast/integration/traffic"
 	"github.com/ballast-lb/ballast/manager"
@@ -146,13 +147,15 @@ func testSwitch(t *testing.T, c *harness.Cluster, from, to manager.Kind, report 
 func switched(t *testing.T, c *harness.Cluster, to manager.Kind, report string) {
 	t.Helper()
 	var done switchResult
-	if code := into(t, c, &done, "manager", "switch", string(to), "--execute"); code != 0 || !done.Executed || !done.Verified || len(done.Unverified) > 0 {
+	begun, why := time.Now(), "a test switches to "+string(to)
+	if code := into(t, c, &done, "manager", "switch", string(to), "--execute", "--reason", why); code != 0 || !done.Executed || !done.Verified || len(done.Unverified) > 0 {
 		t.Fatalf("to %v: exit code %d, %+v", to, code, done)
 	}
 	if done.TopicsLookedUp == 0 {
 		t.Error("no topic was looked up")
 	}
 	harness.Figure(t, fmt.Sprintf("switch to %v until verified, ms", to), done.Millis)
+	switchRecorded(t, c, begun, done.From, to, why)
 	after := runsAll(t, c, to)
 	if after.Dynamic == nil || *after.Dynamic != to.Class() {
 		t.Errorf("the dynamic value is %v", after.Dynamic)
@@ -165,6 +168,33 @@ func switched(t *testing.T, c *harness.Cluster, to manager.Kind, report string) 
 	var again switchResult
 	if code := into(t, c, &again, "manager", "switch", string(to), "--execute"); code != 0 || !again.Done || again.Executed {
 		t.Errorf("again to %v: exit code %d, %+v", to, code, again)
+	}
+}
+
+// switchRecorded checks that the decision log says who switched from what to what and why, and what came of it.
+func switchRecorded(t *testing.T, c *harness.Cluster, begun time.Time, from []manager.Kind, to manager.Kind, why string) {
+	t.Helper()
+	records := decisions(t, c, begun)
+	if len(records) != 2 {
+		t.Fatalf("%d records of the switch: %+v", len(records), records)
+	}
+	for i, r := range records {
+		if r.Kind != control.KindCommand || r.Command.What != control.CommandSwitchManager || r.Command.By == "" || r.Command.Reason != why {
+			t.Errorf("record %d is %+v, %+v", i, r, r.Command)
+			continue
+		}
+		var change control.ManagerSwitch
+		if err := json.Unmarshal(r.Command.Args, &change); err != nil || len(from) != 1 || len(change.From) != 1 || change.From[0] != string(from[0]) ||
+			change.To != string(to) || change.Class != to.Class() {
+			t.Errorf("record %d: %v, %+v, want from %v to %v", i, err, change, from, to)
+		}
+		if last := i == 1; r.Command.ID != records[0].Command.ID || r.Answer.Begun == last || r.Answer.Done != last || r.Answer.Text == "" {
+			t.Errorf("record %d: command %s, answer %+v", i, r.Command.ID, r.Answer)
+		}
+	}
+	stdout, stderr, code := run(t, c, "log", "--kind", "command")
+	if code != 0 || !strings.Contains(stdout, "begun: from "+string(from[0])+" to "+string(to)) || !strings.Contains(stdout, "done: every broker runs "+string(to)) || !strings.Contains(stdout, why) {
+		t.Errorf("ballast log: exit code %d\n%s\n%s", code, stdout, stderr)
 	}
 }
 

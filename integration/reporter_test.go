@@ -5,6 +5,7 @@ package integration
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -195,19 +196,45 @@ func TestReporter(t *testing.T) {
 			createTopics(t, c, layout)
 			flow := traffic.Start(t, c.ServiceURL(), layout, traffic.Options{Size: 2000})
 			flow.AwaitFlow(t)
+			t.Run("a crashed one before", func(t *testing.T) { afterACrash(t, c) })
+			victim, others := c.Brokers()[2], c.Brokers()[:2]
+			// Pulsar needs half a minute to see that a broker is dead; as long as that nobody could write to topics that it serves.
+			apart(t, c, victim, topics.BrokerLoadData, topics.TopBundles, topics.LocalBrokerData, topics.Reporter, topics.Reported)
 			r := report(t, c, nil)
-			t.Run("typed consumer", func(t *testing.T) { typedConsumer(t, c) })
 			r.awaitAll(t, c.Brokers())
-			oldest := r.watch(t, c, flow, harness.Length(2*time.Minute, 10*time.Minute))
-			compared := r.compare(t, c.Brokers())
-			harness.Figure(t, "oldest report in the view, ms", oldest.Milliseconds())
-			harness.Figure(t, "published load data compared with the brokers' reports", compared)
 
-			victim := c.Brokers()[2]
+			// The view is watched all the time: first of all brokers, then of those that are left while one dies and comes back.
+			watching := harness.Length(2*time.Minute, 10*time.Minute)
+			var oldest time.Duration
+			var until time.Time
+			t.Run("under changing load", func(t *testing.T) {
+				t.Run("typed consumer", func(t *testing.T) { t.Parallel(); typedConsumer(t, c) })
+				t.Run("view", func(t *testing.T) {
+					t.Parallel()
+					until = time.Now().Add(watching)
+					oldest = r.watch(t, c.Brokers(), flow, func() bool { return time.Until(until) > watching/3 })
+				})
+			})
+			compared := r.compare(t, c.Brokers())
+			harness.Figure(t, "published load data compared with the brokers' reports", compared)
+			back := make(chan error, 1)
 			victim.Kill(t)
-			victim.AwaitGone(t)
-			harness.Eventually(t, 2*time.Minute, "what the dead broker had is taken back", func(context.Context) error { return r.left(victim.ID, false) })
-			for _, b := range c.Brokers()[:2] {
+			go func() { back <- r.goes(t.Context(), c, victim) }()
+			var left error
+			done := false
+			oldest = max(oldest, r.watch(t, others, flow, func() bool {
+				select {
+				case left = <-back:
+					done = true
+				default:
+				}
+				return !done || time.Now().Before(until)
+			}))
+			harness.Figure(t, "oldest report in the view, ms", oldest.Milliseconds())
+			if left != nil {
+				t.Fatalf("what the dead broker had is taken back: %v", left)
+			}
+			for _, b := range others {
 				if err := r.left(b.ID, true); err != nil {
 					t.Error(err)
 				}
@@ -223,6 +250,35 @@ func TestReporter(t *testing.T) {
 				}
 				return nil
 			})
+		})
+	}
+}
+
+// apart has a broker serve none of some system topics: it gives their bundles away.
+func apart(t *testing.T, c *harness.Cluster, broker *harness.Broker, names ...string) {
+	t.Helper()
+	rest, err := admin.New(admin.Options{URLs: []string{c.AdminURL()}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rest.Close()
+	for _, topic := range names {
+		bundle, err := getAt(t.Context(), broker, "/lookup/v2/topic/"+strings.Replace(topic, "://", "/", 1)+"/bundle")
+		if err != nil {
+			t.Fatal(err)
+		}
+		bundle = event.SystemNamespace + "/" + strings.TrimSpace(bundle)
+		harness.Eventually(t, 2*time.Minute, bundle+" of "+topic+" is on another broker", func(ctx context.Context) error {
+			owner, err := rest.OwnerOf(ctx, bundle)
+			switch {
+			case err != nil:
+				return err
+			case owner == "":
+				return errors.Join(errors.New("nobody owns it"), rest.CreateTopic(ctx, topic)) // somebody does then
+			case owner != broker.ID:
+				return nil
+			}
+			return errors.Join(fmt.Errorf("it is on %s", owner), c.Unload(ctx, bundle, c.Brokers()[0]))
 		})
 	}
 }
@@ -263,15 +319,38 @@ func (r *reporting) left(broker string, want bool) error {
 	return nil
 }
 
-// watch changes the load and checks every half second how old the view is. It returns the greatest age.
-func (r *reporting) watch(t *testing.T, c *harness.Cluster, flow *traffic.Run, length time.Duration) (oldest time.Duration) {
+// goes waits until a broker that died is not registered any more and what it had is taken back.
+func (r *reporting) goes(ctx context.Context, c *harness.Cluster, victim *harness.Broker) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	for {
+		registered, err := c.Registry(ctx)
+		if err == nil && slices.Contains(registered, victim.ID) {
+			err = fmt.Errorf("%s is registered", victim.ID)
+		}
+		if err == nil {
+			err = r.left(victim.ID, false)
+		}
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(500 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// watch changes the load and checks every half second how old the view of some brokers is, for as long as it is told to. It
+// returns the greatest age.
+func (r *reporting) watch(t *testing.T, brokers []*harness.Broker, flow *traffic.Run, on func() bool) (oldest time.Duration) {
 	t.Helper()
-	begun := time.Now()
-	for step := 0; time.Since(begun) < length; step++ {
+	for step := 0; on(); step++ {
 		if step%40 == 0 {
 			flow.SetLoad([]float64{1, 0.2, 2, 0.6}[step/40%4])
 		}
-		for _, b := range c.Brokers() {
+		for _, b := range brokers {
 			m, ok := r.reports.get(b.ID)
 			if !ok {
 				t.Fatalf("no report of %s", b.ID)
@@ -550,28 +629,9 @@ func TestReporterWithBrokenReports(t *testing.T) {
 				before, _ := r.reports.get(sick.ID)
 				broken := time.Now()
 				proxy.fault.Store(x.fault)
-				harness.Eventually(t, time.Minute, x.fault+": the broker is stale", func(context.Context) error {
-					why, stale := r.Stale()[sick.ID]
-					if !stale || why.Code != x.code || why.Text == "" {
-						return fmt.Errorf("stale %v: %+v", stale, why)
-					}
-					if _, there := r.load.get(sick.ID); there {
-						return fmt.Errorf("its load data is there still")
-					}
-					if _, there := r.top.get(sick.ID); there {
-						return fmt.Errorf("its top bundles are there still")
-					}
-					return nil
-				})
-				took := time.Since(broken)
-				harness.Figure(t, "stale after, ms: "+x.fault, took.Milliseconds())
-				kept, ok := r.reports.get(sick.ID)
-				old, err1 := event.DecodeReport(before.Payload)
-				now, err2 := event.DecodeReport(kept.Payload)
-				if !ok || err1 != nil || err2 != nil || len(now.Stats()) < len(old.Stats()) {
-					t.Errorf("%s: its report is there %v, %v, %v, with %d bundles of %d", x.fault, ok, err1, err2, len(now.Stats()), len(old.Stats()))
-				}
-				for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(250 * time.Millisecond) {
+				// The others go on from the moment when it breaks; what they said before that is too old after ten seconds.
+				took := time.Duration(0)
+				for took == 0 || time.Since(broken) < reportEvery+reportSlack {
 					for _, b := range c.Brokers() {
 						if b == sick {
 							continue
@@ -580,6 +640,21 @@ func TestReporterWithBrokenReports(t *testing.T) {
 							t.Fatalf("%s: the report of %s is %v old (%v)", x.fault, b.ID, time.Since(m.Received), ok)
 						}
 					}
+					if err := r.withdrawn(sick.ID, x.code); err == nil {
+						if took == 0 {
+							took = time.Since(broken)
+						}
+					} else if took > 0 || time.Since(broken) > time.Minute {
+						t.Fatalf("%s: the broker is stale: %v", x.fault, err)
+					}
+					time.Sleep(250 * time.Millisecond)
+				}
+				harness.Figure(t, "stale after, ms: "+x.fault, took.Milliseconds())
+				kept, ok := r.reports.get(sick.ID)
+				old, err1 := event.DecodeReport(before.Payload)
+				now, err2 := event.DecodeReport(kept.Payload)
+				if !ok || err1 != nil || err2 != nil || len(now.Stats()) < len(old.Stats()) {
+					t.Errorf("%s: its report is there %v, %v, %v, with %d bundles of %d", x.fault, ok, err1, err2, len(now.Stats()), len(old.Stats()))
 				}
 				if len(r.Stale()) != 1 {
 					t.Errorf("%s: stale are %v", x.fault, r.Stale())
@@ -594,6 +669,20 @@ func TestReporterWithBrokenReports(t *testing.T) {
 			}
 		})
 	}
+}
+
+// withdrawn says whether a broker is stale for a reason, with its load data and its top bundles taken back.
+func (r *reporting) withdrawn(broker, code string) error {
+	if why, stale := r.Stale()[broker]; !stale || why.Code != code || why.Text == "" {
+		return fmt.Errorf("stale %v: %+v", stale, why)
+	}
+	if _, there := r.load.get(broker); there {
+		return errors.New("its load data is there still")
+	}
+	if _, there := r.top.get(broker); there {
+		return errors.New("its top bundles are there still")
+	}
+	return nil
 }
 
 // TestReporterBesideExtensible: on an Extensible cluster the reporter adds nothing but the bundles, all of them, with their

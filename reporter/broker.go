@@ -176,34 +176,64 @@ func (b *Broker) withdrawLoad() (out []Event) {
 }
 
 // Withdraw is what takes back everything that was published of the broker.
-func (b *Broker) Withdraw() []Event {
-	out := b.withdrawLoad()
-	if b.onReport {
-		out = append(out, Event{Topic: topics.LocalBrokerData, Key: b.ID})
-	}
-	if b.onBundles {
-		out = append(out, Event{Topic: topics.BundleStats, Key: b.ID})
+func (b *Broker) Withdraw() (out []Event) {
+	for _, topic := range b.reported() {
+		out = append(out, Event{Topic: topic, Key: b.ID})
 	}
 	return out
 }
 
 // Published takes in that an event of this broker is on its topic since now (Unix ms).
 func (b *Broker) Published(e Event, now int64) {
-	there := e.Value != nil
-	switch e.Topic {
-	case topics.LocalBrokerData:
-		b.onReport = there
-	case topics.BundleStats:
-		b.onBundles = there
-	case topics.TopBundles:
-		b.onTop, b.topAt, b.stats = there, now, b.seen
+	on := b.there(e.Topic)
+	if on == nil {
+		return
+	}
+	*on = e.Value != nil
+	switch {
+	case e.Topic == topics.TopBundles:
+		b.topAt, b.stats = now, b.seen
+	case e.Topic == topics.BrokerLoadData && *on:
+		b.load.ReportedAt = now
+		b.written = b.load
+	}
+}
+
+// reportTopics are where something of a broker may be.
+var reportTopics = [...]string{topics.BrokerLoadData, topics.TopBundles, topics.LocalBrokerData, topics.BundleStats}
+
+// there is what says whether something of the broker is on a topic; nil for a topic that nothing is reported on.
+func (b *Broker) there(topic string) *bool {
+	switch topic {
 	case topics.BrokerLoadData:
-		b.onLoad = there
-		if there {
-			b.load.ReportedAt = now
-			b.written = b.load
+		return &b.onLoad
+	case topics.TopBundles:
+		return &b.onTop
+	case topics.LocalBrokerData:
+		return &b.onReport
+	case topics.BundleStats:
+		return &b.onBundles
+	}
+	return nil
+}
+
+// inherit takes over what is on topics of this broker since before it was known: it is to be taken back like its own.
+func (b *Broker) inherit(list []string) {
+	for _, topic := range list {
+		if on := b.there(topic); on != nil {
+			*on = true
 		}
 	}
+}
+
+// reported is on which topics something of the broker is.
+func (b *Broker) reported() (list []string) {
+	for _, topic := range reportTopics {
+		if *b.there(topic) {
+			list = append(list, topic)
+		}
+	}
+	return list
 }
 
 // Again makes everything due again: another process may have published meanwhile.

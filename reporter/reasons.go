@@ -21,5 +21,6 @@ var (
 var (
 	NotHolder  = plan.Code{ID: "REPORTER_NOT_HOLDER", Template: "another process reports, or the lock was lost: {error}"}
 	NoRegistry = plan.Code{ID: "REPORTER_NO_REGISTRY", Template: "the registry of brokers cannot be read: {error}"}
+	NoRecord   = plan.Code{ID: "REPORTER_NO_RECORD", Template: "nothing is published: what was published before cannot be read: {error}"}
 	NoPolicies = plan.Code{ID: "REPORTER_NO_POLICIES", Template: "top bundles are not published: the policies cannot be read: {error}"}
 )

@@ -121,6 +121,9 @@ type Reporter struct {
 	known    bool // the rules know whether brokers store reports
 	brokers  map[string]*member
 	gone     []departed // left the registry; what was published of them is to be taken back
+	record   record
+	tookOver bool                // record was read since it is our turn
+	found    map[string][]string // what it said, until the registry tells who of them is gone
 	sinks    sinks
 	limiter  *rate.Limiter
 	policies policies
@@ -140,7 +143,8 @@ type member struct {
 func New(o Options) *Reporter {
 	o = o.withDefaults()
 	r := &Reporter{o: o, rules: RulesOf(o.Settings, o.Interval), brokers: map[string]*member{}, stale: map[string]plan.Reason{}}
-	r.sinks = sinks{o: &r.o, open: map[string]topics.Publisher{}}
+	r.sinks = sinks{o: &r.o, open: map[string]*sink{}}
+	r.record.kept = map[string][]string{}
 	r.policies = policies{o: &r.o}
 	r.limiter = rate.NewLimiter(rate.Limit(o.BundleStatsRate), max(1, int(o.BundleStatsRate)))
 	return r
@@ -198,6 +202,10 @@ func PublishesItself(class string) bool {
 // about sending and about the registry; a broker that cannot be read is no error but stale.
 func (r *Reporter) Poll(ctx context.Context, now time.Time) (Round, error) {
 	round := &round{r: r, now: now, out: Round{At: now.UnixMilli()}}
+	if err := r.takeOver(ctx); err != nil {
+		round.why(NoRecord.Because(plan.S("error", err.Error())))
+		return round.finish(), err
+	}
 	round.configuration(ctx)
 	round.registry(ctx)
 	var g errgroup.Group
@@ -233,8 +241,14 @@ func (r *Reporter) Close(ctx context.Context) error {
 		delete(r.brokers, id)
 	}
 	for _, b := range r.gone {
+		all := true
 		for _, e := range b.Withdraw() {
 			if err := r.sinks.send(ctx, e); err != nil {
+				errs, all = append(errs, err), false
+			}
+		}
+		if all {
+			if err := r.settle(ctx, b.ID); err != nil {
 				errs = append(errs, err)
 			}
 		}

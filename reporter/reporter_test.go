@@ -238,7 +238,7 @@ func TestTopicsAreMade(t *testing.T) {
 	w := newWorld(t, newFake(a), nil)
 	w.poll(t)
 	slices.Sort(w.created)
-	if want := []string{topics.LocalBrokerData, topics.BrokerLoadData, topics.TopBundles}; !slices.Equal(w.created, want) {
+	if want := []string{topics.LocalBrokerData, topics.BrokerLoadData, topics.TopBundles, topics.Reported, topics.Reported}; !slices.Equal(w.created, want) {
 		t.Errorf("created %v, want %v", w.created, want)
 	}
 	for topic, class := range map[string]string{topics.BrokerLoadData: "BrokerLoadData", topics.TopBundles: "TopBundlesLoadData"} {

@@ -65,7 +65,7 @@ func (p *round) registry(ctx context.Context) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(r.brokers)) {
 		if !slices.Contains(ids, id) {
-			r.gone = append(r.gone, departed{r.brokers[id].Broker, r.brokers[id].Withdraw(), p.now.Add(takingBack)})
+			r.gone = append(r.gone, p.leaving(r.brokers[id].Broker))
 			delete(r.brokers, id)
 			r.setStale(id, nil)
 		}
@@ -78,12 +78,23 @@ func (p *round) registry(ctx context.Context) {
 	for _, m := range r.brokers {
 		p.note(m)
 	}
+	p.inherit()
 	r.gone = slices.DeleteFunc(r.gone, func(d departed) bool {
-		if len(d.events) == 0 || r.brokers[d.ID] != nil { // what is back is published anew
+		if m := r.brokers[d.ID]; m != nil { // what is back is published anew
+			m.inherit(d.reported())
 			return true
 		}
-		return p.send(ctx, d.Broker, d.events) && !p.now.Before(d.until)
+		return p.send(ctx, d.Broker, d.events) && !p.now.Before(d.until) && p.settle(ctx, d.Broker)
 	})
+}
+
+// leaving is a broker that is no longer registered.
+func (p *round) leaving(b *Broker) departed {
+	d := departed{Broker: b, events: b.Withdraw(), until: p.now}
+	if len(d.events) > 0 {
+		d.until = p.now.Add(takingBack)
+	}
+	return d
 }
 
 // broker reads one broker and publishes what is due.
@@ -255,11 +266,15 @@ func (p *round) alone(ctx context.Context) {
 	for _, id := range slices.Sorted(maps.Keys(p.r.brokers)) {
 		m := p.r.brokers[id]
 		if PublishesItself(m.class) {
-			p.send(ctx, m.Broker, m.leave())
+			if p.send(ctx, m.Broker, m.leave()) {
+				p.settle(ctx, m.Broker)
+			}
 			continue
 		}
 		why := Mixed.Because(plan.S("other", other.ID), plan.S("class", other.class))
-		p.send(ctx, m.Broker, m.displace(why))
+		if p.send(ctx, m.Broker, m.displace(why)) {
+			p.settle(ctx, m.Broker)
+		}
 		p.mark(m)
 		for i := range p.out.Brokers {
 			if p.out.Brokers[i].ID == id {
@@ -271,6 +286,10 @@ func (p *round) alone(ctx context.Context) {
 
 // send publishes events of a broker. It says whether all went out; those that did not are due again.
 func (p *round) send(ctx context.Context, b *Broker, events []Event) bool {
+	if err := p.r.announce(ctx, b.ID, events); err != nil {
+		p.failed(err)
+		return false
+	}
 	all := true
 	for _, e := range events {
 		if err := p.r.sinks.send(ctx, e); err != nil {
@@ -284,6 +303,18 @@ func (p *round) send(ctx context.Context, b *Broker, events []Event) bool {
 		p.mu.Unlock()
 	}
 	return all
+}
+
+// settle removes the record of a broker of which nothing is on the topics any more. It says whether that is done.
+func (p *round) settle(ctx context.Context, b *Broker) bool {
+	if len(b.reported()) > 0 {
+		return true
+	}
+	if err := p.r.settle(ctx, b.ID); err != nil {
+		p.failed(err)
+		return false
+	}
+	return true
 }
 
 func (p *round) why(w plan.Reason) {

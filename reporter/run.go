@@ -88,8 +88,9 @@ func (r *Reporter) release() error {
 	return r.o.Lock.Release()
 }
 
-// again makes everything due again, for when it is our turn to report.
+// again makes everything due again, for when it is our turn to report: meanwhile another process may have.
 func (r *Reporter) again() {
+	r.tookOver = false
 	for _, m := range r.brokers {
 		m.Again()
 	}

@@ -17,11 +17,24 @@ type sinks struct {
 	o *Options
 
 	mu   sync.Mutex
-	open map[string]topics.Publisher
+	open map[string]*sink
 }
 
-// send publishes one event. After an error the publisher is made anew at the next event: a non-persistent topic is gone when
-// the broker that had it is, and is then created again.
+// sink is the publisher of one topic. After an error its publisher is made anew for the next event: a non-persistent topic is
+// gone when the broker that had it is, and is then created again. Who is sending through the one before goes on with it.
+type sink struct {
+	mu  sync.Mutex
+	now *shared // nil = to be made
+}
+
+// shared is a publisher that several send through at once. The last one closes it when it is used no more.
+type shared struct {
+	topics.Publisher
+	users   int
+	retired bool
+}
+
+// send publishes one event.
 func (s *sinks) send(ctx context.Context, e Event) error {
 	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	defer cancel()
@@ -32,37 +45,68 @@ func (s *sinks) send(ctx context.Context, e Event) error {
 			return fmt.Errorf("report %s: %w", e.Key, err)
 		}
 	}
-	pub, err := s.publisher(ctx, e.Topic)
+	to := s.to(e.Topic)
+	pub, err := to.take(ctx, s.o, e.Topic)
 	if err != nil {
 		return err
 	}
-	if _, err := pub.Publish(ctx, e.Key, payload); err != nil {
-		s.mu.Lock()
-		if s.open[e.Topic] == pub {
-			delete(s.open, e.Topic)
-		}
-		s.mu.Unlock()
-		return errors.Join(fmt.Errorf("report %s: %w", e.Key, err), pub.Close())
+	_, err = pub.Publish(ctx, e.Key, payload)
+	if err != nil {
+		err = fmt.Errorf("report %s: %w", e.Key, err)
+	} else {
+		s.o.Metrics.sent(e)
 	}
-	s.o.Metrics.sent(e)
-	return nil
+	return errors.Join(err, to.giveBack(pub, err != nil))
 }
 
-func (s *sinks) publisher(ctx context.Context, topic string) (topics.Publisher, error) {
+func (s *sinks) to(topic string) *sink {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if pub := s.open[topic]; pub != nil {
-		return pub, nil
+	if s.open[topic] == nil {
+		s.open[topic] = &sink{}
 	}
-	if err := s.o.Cluster.CreateTopic(ctx, topic); err != nil {
-		return nil, fmt.Errorf("create %s: %w", topic, err)
+	return s.open[topic]
+}
+
+// take is the publisher of the topic; giveBack is due when the event is sent.
+func (k *sink) take(ctx context.Context, o *Options, topic string) (*shared, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.now == nil {
+		if err := o.Cluster.CreateTopic(ctx, topic); err != nil {
+			return nil, fmt.Errorf("create %s: %w", topic, err)
+		}
+		pub, err := o.Log.Publisher(ctx, topic, declared(topic, o.Version))
+		if err != nil {
+			return nil, fmt.Errorf("report: %w", err)
+		}
+		k.now = &shared{Publisher: pub}
 	}
-	pub, err := s.o.Log.Publisher(ctx, topic, declared(topic, s.o.Version))
-	if err != nil {
-		return nil, fmt.Errorf("report: %w", err)
+	k.now.users++
+	return k.now, nil
+}
+
+// giveBack ends a use of a publisher; failed: it is not used for what comes.
+func (k *sink) giveBack(pub *shared, failed bool) error {
+	k.mu.Lock()
+	pub.users--
+	if failed {
+		k.retire(pub)
 	}
-	s.open[topic] = pub
-	return pub, nil
+	last := pub.retired && pub.users == 0
+	k.mu.Unlock()
+	if !last {
+		return nil
+	}
+	return pub.Close()
+}
+
+// retire keeps a publisher from being taken again.
+func (k *sink) retire(pub *shared) {
+	pub.retired = true
+	if k.now == pub {
+		k.now = nil
+	}
 }
 
 func (s *sinks) close() error {
@@ -70,9 +114,16 @@ func (s *sinks) close() error {
 	defer s.mu.Unlock()
 	var errs []error
 	for _, topic := range slices.Sorted(maps.Keys(s.open)) {
-		errs = append(errs, s.open[topic].Close())
+		k := s.open[topic]
+		k.mu.Lock()
+		if pub := k.now; pub != nil {
+			if k.retire(pub); pub.users == 0 {
+				errs = append(errs, pub.Close())
+			}
+		}
+		k.mu.Unlock()
 	}
-	s.open = map[string]topics.Publisher{}
+	s.open = map[string]*sink{}
 	return errors.Join(errs...)
 }
 

@@ -24,6 +24,7 @@ const (
 	Takeover  = "persistent://pulsar/system/ballast-takeover"  // compacted: the settings found before a take-over
 	Leader    = "persistent://pulsar/system/ballast-leader"    // the exclusive producer on it is the lock
 	Reporter  = "persistent://pulsar/system/ballast-reporter"  // the exclusive producer on it is the reporter's lock
+	Reported  = "persistent://pulsar/system/ballast-reported"  // compacted: on which topics the reporter has something, by broker id
 	Commands  = "persistent://pulsar/system/ballast-commands"  // what operators ask of the leader
 
 	LocalBrokerData = "non-persistent://pulsar/system/ballast-local-broker-data" // whole load reports of Modular and Simple brokers, by broker id

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,6 +24,7 @@ const switchPoll = time.Second
 type switchOptions struct {
 	output  string
 	execute bool
+	reason  string
 	wait    time.Duration
 }
 
@@ -47,6 +49,7 @@ Exit code: 0 done or nothing to do, 2 there is something to do (without --execut
 	}
 	cmd.Flags().StringVarP(&o.output, "output", "o", "table", "table, json or yaml")
 	cmd.Flags().BoolVar(&o.execute, "execute", false, "make the change; without it, it is only planned")
+	cmd.Flags().StringVar(&o.reason, "reason", "", "why; it goes into the decision log")
 	cmd.Flags().DurationVar(&o.wait, "wait", 2*time.Minute, "how long to wait until every broker has followed")
 	return cmd
 }
@@ -74,7 +77,7 @@ func (a *app) switchManager(ctx context.Context, name string, o switchOptions) e
 	}
 	out := switched{Check: manager.CheckSwitch(before, name)}
 	if o.execute && !out.Refused && !out.Done {
-		if err := s.carryOut(ctx, before, &out, o.wait); err != nil {
+		if err := s.carryOut(ctx, before, &out, o); err != nil {
 			return err
 		}
 	}
@@ -108,20 +111,50 @@ func (a *app) printSwitched(out switched) {
 	}
 }
 
-// carryOut sets the value, under the lock that keeps other Ballast processes from acting, and verifies.
-func (s *session) carryOut(ctx context.Context, before *manager.Cluster, out *switched, wait time.Duration) (err error) {
-	lock := control.NewLock(s.log, s.instance, lockTimeout, time.Now)
-	if err := lock.Acquire(ctx, false); err != nil {
-		if errors.Is(err, control.ErrNotHolder) {
-			return fmt.Errorf("a Ballast process acts on this cluster; stop it first: %w", err)
-		}
-		return err
+// carryOut sets the value, under the lock that keeps other Ballast processes from acting, and verifies. The decision log has
+// a record that it begins and one of what came of it.
+func (s *session) carryOut(ctx context.Context, before *manager.Cluster, out *switched, o switchOptions) (err error) {
+	journal := control.NewTopicJournal(s.log)
+	m := &control.Manual{Instance: s.instance, Cluster: s.cluster, Lock: control.NewLock(s.log, s.instance, lockTimeout, time.Now),
+		Journal: journal, Clock: control.SystemClock{}}
+	if err := m.Begin(ctx); err != nil {
+		return control.Beside(err, "stop it first")
 	}
-	defer func() { err = errors.Join(err, lock.Release()) }()
+	defer func() { err = errors.Join(err, journal.Close(), m.End()) }()
 	samples, err := s.sampleTopics(ctx, before)
 	if err != nil {
 		return err
 	}
+	change := control.ManagerSwitch{To: string(out.To), Class: out.To.Class()}
+	for _, kind := range before.Kinds() {
+		change.From = append(change.From, string(kind))
+	}
+	c := control.NewCommand(control.CommandSwitchManager, operator(), m.Clock.Now(), o.wait)
+	c.Reason = o.reason
+	if c.Args, err = json.Marshal(change); err != nil {
+		return err
+	}
+	begins := fmt.Sprintf("from %s to %s: %s becomes %s", strings.Join(change.From, ", "), change.To, manager.Key, change.Class)
+	return m.Change(ctx, c, begins, func(ctx context.Context) (control.Answer, error) {
+		err := s.switchAndVerify(ctx, before, out, samples, o.wait)
+		return out.answer(), err
+	})
+}
+
+// answer is what came of a switch, for the decision log.
+func (out *switched) answer() control.Answer {
+	if out.Verified {
+		return control.Answer{Done: true, Text: fmt.Sprintf("every broker runs %s, after %d ms; %d topics were looked up and found", out.To, out.Millis, out.Looked)}
+	}
+	var left []string
+	for _, f := range out.Left {
+		left = append(left, strings.TrimSpace(f.Broker+" "+f.Why.String()))
+	}
+	return control.Answer{Text: fmt.Sprintf("%s is set and after %d ms this is not as it should be: %s", manager.Key, out.Millis, strings.Join(left, "; "))}
+}
+
+// switchAndVerify sets the value and waits until every broker has followed.
+func (s *session) switchAndVerify(ctx context.Context, before *manager.Cluster, out *switched, samples []manager.Lookup, wait time.Duration) error {
 	out.Back = fmt.Sprintf("write %[1]s=%[2]s into every broker.conf, restart the brokers one by one, then ballast manager switch %[3]s", manager.Key, out.To.Class(), before.Kinds()[0])
 	begun := time.Now()
 	if err := s.cluster.SetDynamicConfig(ctx, manager.Key, out.To.Class()); err != nil {

@@ -168,7 +168,12 @@ func review(r control.Review) string {
 
 func command(c control.Command, a control.Answer) string {
 	verdict := "done"
-	if !a.Done {
+	switch {
+	case a.Begun:
+		verdict = "begun"
+	case c.What == control.CommandSwitchManager && !a.Done:
+		verdict = "not done"
+	case !a.Done:
 		verdict = "refused"
 	}
 	return fmt.Sprintf("command %s%s%s: %s: %s", c.What, by(c.By), because(c.Reason), verdict, a.Text)

@@ -92,3 +92,17 @@ func TestEveryKindHasASentence(t *testing.T) {
 		t.Errorf("the story of an empty log is %q", got)
 	}
 }
+
+// TestACommandIsTold: one that is begun, done and not done are told apart.
+func TestACommandIsTold(t *testing.T) {
+	c := control.Command{What: control.CommandSwitchManager, By: "me@here", Reason: "a try"}
+	for want, a := range map[string]control.Answer{
+		"command switch-manager by me@here (a try): begun: from modular to simple":         {Begun: true, Text: "from modular to simple"},
+		"command switch-manager by me@here (a try): done: every broker runs simple":        {Done: true, Text: "every broker runs simple"},
+		"command switch-manager by me@here (a try): not done: a broker runs modular still": {Text: "a broker runs modular still"},
+	} {
+		if got := story.Line(control.Record{Kind: control.KindCommand, Command: &c, Answer: &a}); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
