@@ -15,6 +15,7 @@ import (
 	"github.com/ballast-lb/ballast/guard"
 	"github.com/ballast-lb/ballast/modular"
 	"github.com/ballast-lb/ballast/plan"
+	"github.com/ballast-lb/ballast/simple"
 	"github.com/ballast-lb/ballast/simulate"
 )
 
@@ -139,6 +140,32 @@ func TestLoopSplits(t *testing.T) {
 	}
 	if intents != 4 {
 		t.Errorf("%d intents are on record, want 4", intents)
+	}
+}
+
+// Simple's own rules split, too, and the cluster unloads the parts.
+func TestLoopSplitsOnSimple(t *testing.T) {
+	r := modularCluster(t, func(cfg *simulate.Config) {
+		cfg.Kind = simulate.Simple
+		cfg.Settings.LoadBalancerNamespaceBundleMaxTopics = 2
+	})
+	v := r.views(nil, nil)
+	x := control.NewCoaxer(r, v, r, hands, control.Ignored, 3)
+	manager := control.OnReports(&simple.Manager{}, control.EngineOptions{Destinations: control.Ignored, Attempts: 3, Landings: x.Landings})
+	loop := control.New(control.Options{Mode: control.Govern, Manager: manager, Viewer: v, Executor: x, Clock: r, Explain: true, Logger: quiet,
+		Splits: &control.Splits{When: control.SplitAuto, Cluster: r}})
+	r.report(a, b, c)
+	cy, err := loop.Step(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(cy.Outcomes) != 4 || len(r.wholeRange()) != 8 {
+		t.Fatalf("planned %+v, frozen %v: %+v", cy.Plan, cy.Frozen, cy.Outcomes)
+	}
+	for _, out := range cy.Outcomes {
+		if out.Result != control.Done || len(out.Parts) != 2 || out.Decision.Why.Code != simple.TooManyTopics.ID || !out.Decision.UnloadAfter {
+			t.Errorf("%+v", out)
+		}
 	}
 }
 
