@@ -44,6 +44,7 @@ type Options struct {
 	Executor  Actor     // govern only
 	Lock      *Lock     // govern only
 	Observer  *Observer // observe only
+	Splits    *Splits   // nil = no bundle is split
 	Journal   Journal   // nil = records are dropped (advise and observe)
 	Clock     Clock
 	Seed      uint64 // of the randomness of placement; the same seed and events give the same plans
@@ -140,7 +141,7 @@ func (c *Controller) Step(ctx context.Context) (*Cycle, error) {
 		}
 		return cy, err
 	}
-	c.plan(cy)
+	c.plan(ctx, cy)
 	c.propose(cy)
 	if err := c.finish(ctx, cy); err != nil || c.o.Mode != Govern || cy.Review != nil {
 		return cy, err
@@ -152,12 +153,13 @@ func (c *Controller) Step(ctx context.Context) (*Cycle, error) {
 
 // plan has the strategy plan and the guard check. The randomness of a cycle follows from the seed and its number, so that a
 // leader that goes on with the log draws what the one before would have drawn.
-func (c *Controller) plan(cy *Cycle) {
+func (c *Controller) plan(ctx context.Context, cy *Cycle) {
 	trace := new(plan.Trace)
 	if !c.o.Explain {
 		trace = nil
 	}
 	cy.Plan, c.state = c.o.Manager.Shed(cy.Snapshot, c.state, rand.New(rand.NewPCG(c.seed, uint64(cy.N))), trace)
+	c.addSplits(ctx, cy, trace)
 	if trace != nil {
 		cy.LeftOut = trace.Entries
 	}

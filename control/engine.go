@@ -4,8 +4,11 @@ import (
 	"slices"
 
 	"github.com/ballast-lb/ballast/cluster"
+	"github.com/ballast-lb/ballast/event"
 	"github.com/ballast-lb/ballast/modular"
 	"github.com/ballast-lb/ballast/plan"
+	"github.com/ballast-lb/ballast/policy"
+	"github.com/ballast-lb/ballast/simple"
 )
 
 // What can be promised about the moves of a plan, told with every plan that has some.
@@ -39,7 +42,12 @@ type onReports struct {
 
 // Shed implements plan.Manager.
 func (m *onReports) Shed(snap *cluster.Snapshot, state plan.State, rnd plan.Rand, trace *plan.Trace) (plan.Plan, plan.State) {
-	p, next := m.Manager.Shed(snap, state, rnd, trace)
+	seen := snap
+	if own, ok := m.Manager.(*simple.Manager); ok {
+		state = own.Update(snap, state) // brokers are ranked with everything that they serve
+		seen = movable(snap, trace)
+	}
+	p, next := m.Manager.Shed(seen, state, rnd, trace)
 	ids := make([]string, len(snap.Brokers))
 	for i := range snap.Brokers {
 		ids[i] = snap.Brokers[i].ID
@@ -58,6 +66,33 @@ func (m *onReports) Shed(snap *cluster.Snapshot, state plan.State, rnd plan.Rand
 		p.Advice = append(slices.Clip(p.Advice), plan.LeftOut{Why: m.promise(snap, n)})
 	}
 	return p, next
+}
+
+// movable is the snapshot with the bundles left out of Simple reports that are never moved: those of system namespaces and of
+// loadBalancerSheddingExcludedNamespaces. Simple's rules look at the heaviest bundle of a broker alone. One that the guard holds back
+// every time would keep all others where they are.
+func movable(snap *cluster.Snapshot, trace *plan.Trace) *cluster.Snapshot {
+	out := *snap
+	out.Brokers = slices.Clone(snap.Brokers)
+	for i := range out.Brokers {
+		b := &out.Brokers[i]
+		if b.Report == nil {
+			continue
+		}
+		r := *b.Report
+		r.BundleStats = nil
+		for _, s := range b.Report.BundleStats {
+			if why := policy.Unmanaged(event.NamespaceOf(s.Bundle), snap.Settings.LoadBalancerSheddingExcludedNamespaces); !why.IsZero() {
+				if trace != nil {
+					trace.Skip(s.Bundle, b.ID, "", plan.FromPolicy(why))
+				}
+				continue
+			}
+			r.BundleStats = append(r.BundleStats, s)
+		}
+		b.Report = &r
+	}
+	return &out
 }
 
 // withoutDestinations makes unloads of transfers. Those that make room on the receiving side of a pair are dropped.

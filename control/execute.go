@@ -79,10 +79,9 @@ func (x *Executor) run(ctx context.Context, d plan.Decision) Outcome {
 		return Outcome{Result: Refused, Why: err.Error(), Attempts: 1}
 	}
 	if d.Action == plan.Split {
-		if err != nil {
-			return Outcome{Result: Failed, Why: err.Error(), Attempts: 1}
-		}
-		return Outcome{Result: Done, Attempts: 1}
+		out := x.verifySplit(ctx, d, err)
+		out.Attempts = 1
+		return out
 	}
 	out := x.verify(ctx, going, d)
 	out.Attempts = 1

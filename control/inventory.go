@@ -28,6 +28,56 @@ type inventory struct {
 	bundles  map[string][]string // by namespace, in range order
 	complete bool                // every namespace is known
 	unread   map[string]bool     // namespaces whose bundles could not be read lately
+	listed   map[string]struct{} // every bundle of bundles
+	strange  map[string]struct{} // named by somebody, but not listed, and already looked for
+}
+
+// index makes the look-up table of what is listed.
+func (v *inventory) index() {
+	v.listed, v.strange = map[string]struct{}{}, map[string]struct{}{}
+	for _, list := range v.bundles {
+		for _, bundle := range list {
+			v.listed[bundle] = struct{}{}
+		}
+	}
+}
+
+// replaced says whether a reported bundle is known not to exist any more though its namespace does: it was split, and the report
+// is older than that.
+func (v *inventory) replaced(bundle string) bool {
+	ns := event.NamespaceOf(bundle)
+	if _, exists := v.bundles[ns]; !exists || v.unread[ns] {
+		return false
+	}
+	_, listed := v.listed[bundle]
+	return !listed
+}
+
+// catchUp reads the bundles of namespaces anew of which bundles are named that are not listed, once for every such bundle.
+func (v *inventory) catchUp(ctx context.Context, c ReportCluster, named func(yield func(bundle string) bool), logger *slog.Logger) {
+	again := map[string]bool{}
+	for bundle := range named {
+		if _, known := v.strange[bundle]; !known && v.replaced(bundle) {
+			v.strange[bundle] = struct{}{}
+			again[event.NamespaceOf(bundle)] = true
+		}
+	}
+	for ns := range again {
+		list, err := c.Bundles(ctx, ns)
+		switch {
+		case err == nil:
+			for _, bundle := range v.bundles[ns] {
+				delete(v.listed, bundle)
+			}
+			for _, bundle := range list {
+				v.listed[bundle] = struct{}{}
+			}
+			v.bundles[ns] = list
+		case !isNotFound(err):
+			v.unread[ns] = true
+			logger.Warn("the bundles of a namespace cannot be listed: they are as they were", "namespace", ns, "error", err)
+		}
+	}
 }
 
 // refresh reads the list anew when it is too old, and says whether it did. What cannot be read stays as it was: silence is not
@@ -53,6 +103,7 @@ func (v *inventory) refresh(ctx context.Context, c ReportCluster, now time.Time,
 		})
 	}
 	_ = g.Wait() // no call returns an error
+	defer v.index()
 	before := v.bundles
 	v.bundles, v.unread, v.complete = make(map[string][]string, len(namespaces)), map[string]bool{}, true
 	for i, ns := range namespaces {

@@ -120,6 +120,7 @@ type Outcome struct {
 	Decision  plan.Decision `json:"decision"`
 	Result    Result        `json:"result"`
 	Owner     string        `json:"owner,omitempty"` // the owner seen at the end
+	Parts     []Part        `json:"parts,omitempty"` // of a split: what the bundle became, in range order
 	Millis    int64         `json:"millis"`          // from the request to the end
 	Attempts  int           `json:"attempts"`
 	Why       string        `json:"why,omitempty"`

@@ -18,6 +18,27 @@ type claim struct {
 	known bool
 }
 
+// named are the bundles that registered brokers report, and those whose owner was asked for, as those are that a split has
+// just made.
+func (l *reportLook) named(yield func(bundle string) bool) {
+	for bundle := range l.asked {
+		if !yield(bundle) {
+			return
+		}
+	}
+	for i := range l.snap.Brokers {
+		e, ok := l.reports.Get(l.snap.Brokers[i].ID)
+		if !ok {
+			continue
+		}
+		for k := range e.Value.stats() {
+			if !yield(e.Value.stats()[k].Bundle) {
+				return
+			}
+		}
+	}
+}
+
 // addBundles fills in every bundle: those of the reports with their owners, then those that nobody serves. Where two brokers
 // report one bundle, because it has just moved, the newer report counts; where the cluster told an owner after that owner's
 // last report, that counts.
@@ -33,6 +54,9 @@ func (l *reportLook) addBundles() {
 		heard[e.Key] = e.Received
 		for k := range e.Value.stats() {
 			s := &e.Value.stats()[k]
+			if l.bundles.replaced(s.Bundle) {
+				continue // brokers' statistics go on naming a bundle that was split, for a minute by default
+			}
 			if c, again := claims[s.Bundle]; !again || e.Received.After(c.heard) {
 				claims[s.Bundle] = claim{e.Key, e.Received, s.Stats, true}
 			}
@@ -42,6 +66,10 @@ func (l *reportLook) addBundles() {
 		at, ok := heard[told.owner]
 		if !ok || at.After(told.at) {
 			l.disregard(bundle, told) // it is gone, or its own report tells
+			continue
+		}
+		if l.bundles.replaced(bundle) {
+			l.disregard(bundle, told)
 			continue
 		}
 		c := claims[bundle]
@@ -87,7 +115,7 @@ func (l *reportLook) join() {
 			continue
 		}
 		for _, s := range e.Value.stats() {
-			if j := snap.BundleIndex(s.Bundle); snap.Bundles[j].Owner == b.ID && !slices.Contains(b.Bundles, j) {
+			if j := snap.BundleIndex(s.Bundle); j >= 0 && snap.Bundles[j].Owner == b.ID && !slices.Contains(b.Bundles, j) {
 				b.Bundles = append(b.Bundles, j)
 			}
 		}

@@ -40,6 +40,7 @@ func (v *ReportViews) Look(ctx context.Context, now time.Time) (*Look, error) {
 		look.Frozen = append(look.Frozen, why)
 	}
 	listed := v.bundles.refresh(ctx, v.o.Cluster, now, v.atOnce(), v.o.Logger)
+	v.bundles.catchUp(ctx, v.o.Cluster, l.named, v.o.Logger)
 	l.addBundles()
 	l.join()
 	l.remember(len(look.Frozen) == 0)
@@ -59,6 +60,7 @@ type reportLook struct {
 	reports  tableview.Snapshot[report]
 	loads    map[string]foldedLoad
 	verified map[string]evidence
+	asked    map[string]struct{}
 }
 
 // heard takes what was heard until now.
@@ -71,6 +73,7 @@ func (l *reportLook) heard() {
 		l.loads[id] = *f
 	}
 	l.verified = maps.Clone(l.ReportViews.verified)
+	l.asked, l.ReportViews.asked = l.ReportViews.asked, map[string]struct{}{}
 }
 
 func (v *ReportViews) atOnce() int {

@@ -58,6 +58,7 @@ type ReportViews struct {
 	mu       sync.Mutex // guards what follows, and Derived; never held while something is asked
 	loads    map[string]*foldedLoad
 	verified map[string]evidence // bundles whose owner the cluster told
+	asked    map[string]struct{} // bundles whose owner was asked for since the last look
 
 	looking  sync.Mutex           // one look at a time; guards what follows
 	since    map[string]time.Time // registered brokers: when they were seen first
@@ -92,7 +93,7 @@ func NewReportViews(o ReportOptions) *ReportViews {
 		o.History = NewHistory(HistoryOptions{Logger: o.Logger})
 	}
 	v := &ReportViews{o: o, due: make(chan time.Time, 1), loads: map[string]*foldedLoad{}, since: map[string]time.Time{}, stale: map[string]string{},
-		counted: map[string]time.Time{}, averages: map[string]event.TimeAverageBrokerData{}, verified: map[string]evidence{}}
+		counted: map[string]time.Time{}, averages: map[string]event.TimeAverageBrokerData{}, verified: map[string]evidence{}, asked: map[string]struct{}{}}
 	v.view = tableview.New(tableview.Options[report]{Decode: decodeReport, Logger: o.Logger})
 	v.view.Listen(v.fold)
 	v.feed = &feed{topic: topics.LocalBrokerData, apply: v.view.Apply}
@@ -220,6 +221,7 @@ func (v *ReportViews) Owner(ctx context.Context, bundle string) (Ownership, erro
 // OwnerNear is Owner for a bundle that is likely on one of some brokers, which are asked first.
 func (v *ReportViews) OwnerNear(ctx context.Context, bundle string, likely ...string) (Ownership, error) {
 	v.mu.Lock()
+	v.asked[bundle] = struct{}{}
 	if e, ok := v.verified[bundle]; ok {
 		likely = append(slices.Clone(likely), e.owner)
 	}

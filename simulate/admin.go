@@ -220,10 +220,17 @@ func (e *Embedded) Unload(ctx context.Context, bundle, destination string) error
 	})
 }
 
-// Split splits a bundle and waits until that is done. As on a real cluster the children stay where the parent was.
-func (e *Embedded) Split(ctx context.Context, bundle, algorithm string, boundaries []string, _ bool) error {
+// Split splits a bundle and waits until that is done. The children stay where the parent was; with unload, Modular and Simple
+// brokers unload them afterwards without waiting for that, and Extensible ones pass it over, all as in Pulsar.
+func (e *Embedded) Split(ctx context.Context, bundle, algorithm string, boundaries []string, unload bool) error {
 	return e.request(ctx, func(c *Cluster, done func(error)) error {
-		return c.split(bundle, algorithm, boundaries, done)
+		before := c.bundles[bundle]
+		return c.split(bundle, algorithm, boundaries, func(err error) {
+			done(err)
+			if err == nil && unload && c.cfg.Kind != Extensible {
+				c.unloadParts(before)
+			}
+		})
 	})
 }
 

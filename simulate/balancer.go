@@ -91,7 +91,7 @@ func (b *balancer) carryOut(d plan.Decision) {
 	}
 	term, ended := b.c.term, false
 	b.pending++
-	if b.c.cfg.Kind == Modular { // the destination must be known before the bundle is looked up again
+	if b.c.stored() { // the destination must be known before the bundle is looked up again
 		b.state = b.manager.Record(b.state, d, b.c.now)
 	}
 	done := func(err error) {
@@ -140,6 +140,9 @@ func (c *Cluster) choose(bundle, exclude string) string {
 		return c.leastBundles(exclude)
 	}
 	snap := c.snapshotWithout(exclude)
+	if c.cfg.Kind == Simple {
+		snap.Now = c.modular.picture.Now // brokers are ranked when a report was written, not when one is chosen
+	}
 	if i := snap.BundleIndex(bundle); i >= 0 && c.cfg.Kind == Extensible {
 		snap.Bundles[i].Owner, snap.Bundles[i].State = "", event.Free // or it would stay where it is
 	}

@@ -65,6 +65,7 @@ func New(cfg Config) (*Cluster, error) {
 	}
 	c.views.reset()
 	c.modular.reports, c.modular.hints = map[string]*event.LocalBrokerData{}, map[string]string{}
+	c.modular.simple = map[string]*event.LoadReport{}
 	c.settings.LoadManagerClassName = cfg.Kind.class()
 	c.faults.garbage, c.faults.silent = map[garbageKey][]byte{}, map[string]int64{}
 	c.balancer.init(c)

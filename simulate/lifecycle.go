@@ -60,7 +60,7 @@ func (b *broker) register() {
 // resume takes up, after a restart within the session, what the log says the broker owns or was asked to.
 func (b *broker) resume() {
 	c := b.c
-	if c.cfg.Kind == Modular {
+	if c.stored() {
 		c.forget(b.ID)
 		return
 	}
@@ -191,7 +191,7 @@ func (c *Cluster) Stop(id string) error {
 		return fmt.Errorf("broker %s does not run", id)
 	}
 	for _, bundle := range c.recordsOf(b.ID) {
-		if d := c.records[bundle]; c.cfg.Kind == Modular && d.State == event.Owned {
+		if d := c.records[bundle]; c.stored() && d.State == event.Owned {
 			c.write(b.ID, bundle, c.next(d, event.Releasing, "", b.ID))
 		} else if c.cfg.Kind == Extensible {
 			c.override(b.ID, bundle, b.ID, true)
@@ -233,7 +233,7 @@ func (c *Cluster) deregister(b *broker) {
 	} else {
 		c.cleanUp(b.ID)
 	}
-	if c.cfg.Kind == Modular {
+	if c.stored() {
 		c.forget(b.ID)
 	}
 }

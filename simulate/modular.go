@@ -8,6 +8,7 @@ import (
 	"github.com/ballast-lb/ballast/load"
 	"github.com/ballast-lb/ballast/modular"
 	"github.com/ballast-lb/ballast/plan"
+	"github.com/ballast-lb/ballast/simple"
 )
 
 // Kind is which load manager the brokers of a cluster run. It decides what they publish and who knows what.
@@ -20,15 +21,23 @@ const (
 	// Modular brokers write load reports and ownership to the metadata store: nothing is on a topic. A dead broker's bundles
 	// are without owner as soon as its session ends, and the destination of an unload is a hint.
 	Modular
+	// Simple brokers do as Modular ones, but their reports have another form, and the destination of an unload is ignored.
+	Simple
 )
 
 // class is the class that the brokers of a kind run.
 func (k Kind) class() string {
-	if k == Modular {
-		return "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
+	switch k {
+	case Modular:
+		return modular.Class
+	case Simple:
+		return simple.Class
 	}
 	return "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
 }
+
+// stored says whether ownership and load are in the metadata store.
+func (c *Cluster) stored() bool { return c.cfg.Kind != Extensible }
 
 // updater is a load manager that keeps histories from load reports.
 type updater interface {
@@ -42,6 +51,8 @@ type modularView struct {
 	reports map[string]*event.LocalBrokerData
 	picture *cluster.Snapshot // as of the last update; nil before
 	hints   map[string]string // bundle -> the broker that an admin unload named
+
+	simple map[string]*event.LoadReport // of a Simple cluster, instead of reports
 }
 
 // newLocal is a Modular broker's load report before its first measurement.
@@ -77,10 +88,13 @@ func (b *broker) reportLocal() {
 // updateAll is what brokers do when a load report was written or a broker came or went: they take all reports into the
 // histories.
 func (c *Cluster) updateAll() {
-	if c.cfg.Kind != Modular {
+	if !c.stored() {
 		return
 	}
 	c.modular.picture = c.modularSnapshot()
+	if m, ok := c.balancer.manager.(*simple.Manager); ok {
+		c.balancer.state = m.Update(c.modular.picture, c.balancer.state)
+	}
 	if m, ok := c.balancer.manager.(updater); ok {
 		c.modular.picture, c.balancer.state, _ = m.Update(c.modular.picture, c.balancer.state)
 	}
@@ -98,10 +112,14 @@ func (c *Cluster) modularSnapshot() *cluster.Snapshot {
 	s.Index()
 	for i := range s.Brokers {
 		b := &s.Brokers[i]
-		if b.Local = c.modular.reports[b.ID]; b.Local == nil {
-			continue
+		var stats []event.NamedBundleStats
+		if b.Local = c.modular.reports[b.ID]; b.Local != nil {
+			stats = b.Local.LastStats
 		}
-		for _, x := range b.Local.LastStats {
+		if b.Report = c.modular.simple[b.ID]; b.Report != nil {
+			stats = b.Report.BundleStats
+		}
+		for _, x := range stats {
 			if j := s.BundleIndex(x.Bundle); j >= 0 {
 				b.Bundles = append(b.Bundles, j)
 				s.Bundles[j].Stats, s.Bundles[j].Known = x.Stats, true
@@ -121,9 +139,10 @@ func (c *Cluster) latest() *cluster.Snapshot {
 	return &s
 }
 
-// forget is what the end of a Modular broker's session does: its report and its ownership nodes are gone.
+// forget is what the end of a Modular or Simple broker's session does: its report and its ownership nodes are gone.
 func (c *Cluster) forget(id string) {
 	delete(c.modular.reports, id)
+	delete(c.modular.simple, id)
 	for _, bundle := range c.recordNames() {
 		if d := c.records[bundle]; d.DstBroker == id || d.State == event.Releasing && d.SourceBroker == id {
 			c.setRecord(bundle, nil)

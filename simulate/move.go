@@ -119,8 +119,8 @@ func (c *Cluster) unload(bundle, dst string, why Cause, done func(error)) error 
 	}
 	x.why = why
 	c.wait(bundle, untilMoved, done)
-	if c.cfg.Kind == Modular {
-		if why == Asked && dst != "" {
+	if c.stored() {
+		if why == Asked && dst != "" && c.cfg.Kind == Modular {
 			c.modular.hints[bundle] = dst
 		}
 		dst = ""

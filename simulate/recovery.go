@@ -17,7 +17,7 @@ const frozenCheck = 4 * time.Second
 // cleanUp lets the leader give the bundles of a broker that left the registry to others, and remove its load data.
 func (c *Cluster) cleanUp(gone string) {
 	leader := c.leader
-	if leader == nil || c.cfg.Kind == Modular {
+	if leader == nil || c.stored() {
 		return
 	}
 	delay := c.latency()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ballast-lb/ballast/event"
 	"github.com/ballast-lb/ballast/load"
+	"github.com/ballast-lb/ballast/simple"
 	"github.com/ballast-lb/ballast/topics"
 )
 
@@ -22,6 +23,7 @@ type reporter struct {
 	cleared int64 // when the load data was last withdrawn
 
 	local, written event.LocalBrokerData // of a Modular broker: as of now, and as last written
+	simple         simple.ReportState    // of a Simple broker
 }
 
 func (b *broker) newReporter() reporter {
@@ -42,8 +44,12 @@ func (b *broker) force() {
 
 // report is the periodic task of the broker's reporters.
 func (b *broker) report() {
-	if b.c.cfg.Kind == Modular {
+	switch b.c.cfg.Kind {
+	case Modular:
 		b.reportLocal()
+		return
+	case Simple:
+		b.reportSimple()
 		return
 	}
 	c, r, set := b.c, &b.reporter, b.c.settings
@@ -67,7 +73,7 @@ func (b *broker) report() {
 
 // reset withdraws the broker's load data after a change of what it owns: averages start anew with the next measurement.
 func (r *reporter) reset(b *broker) {
-	if b.c.cfg.Kind == Modular {
+	if b.c.stored() {
 		return
 	}
 	if now := b.c.now; now-r.cleared >= tombstonePause {

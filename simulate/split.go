@@ -117,3 +117,12 @@ func (c *Cluster) split(name, algorithm string, given []string, done func(error)
 	c.write(d.DstBroker, name, next)
 	return nil
 }
+
+// unloadParts unloads what a bundle was split into, in the background.
+func (c *Cluster) unloadParts(parent *bundle) {
+	for _, x := range c.namespaceBundles(parent.namespace) {
+		if x.keys.Lower >= parent.keys.Lower && x.keys.Upper <= parent.keys.Upper {
+			_ = c.unload(x.name, "", Asked, func(error) {}) // nobody waits for it
+		}
+	}
+}

@@ -29,11 +29,16 @@ func (e *Embedded) LoadManagerOf(ctx context.Context, id string) (class string, 
 	return class, err
 }
 
-// LoadReport is the load report of a Modular broker; Extensible ones fail, as real ones do.
+// LoadReport is the load report of a Modular or a Simple broker; Extensible ones fail, as real ones do.
 func (e *Embedded) LoadReport(ctx context.Context, id string) (r event.BrokerReport, err error) {
 	err = e.ask(ctx, func(c *Cluster) error {
-		if c.cfg.Kind != Modular {
+		switch c.cfg.Kind {
+		case Extensible:
 			return &Error{Status: http.StatusInternalServerError, Err: errUnsupported, no: true}
+		case Simple:
+			d, err := c.simpleReport(id)
+			r.Simple = d
+			return err
 		}
 		d, err := c.LoadReport(id)
 		if err != nil {

@@ -58,7 +58,7 @@ func (c *Cluster) emptySnapshot() *cluster.Snapshot {
 
 // snapshotWithout leaves a broker out of the registry.
 func (c *Cluster) snapshotWithout(exclude string) *cluster.Snapshot {
-	if c.cfg.Kind == Modular {
+	if c.stored() {
 		return c.latest()
 	}
 	s := c.emptySnapshot()

@@ -85,9 +85,11 @@ func readCapacities(path string) (map[string]load.Capacity, error) {
 
 // options are what the controller is made of.
 func (s *session) options(views view, mode control.Mode, manager plan.Manager) control.Options {
+	_, only := s.onReports()
+	splits := &control.Splits{When: control.Splitting(s.settings.Ballast.BallastSplit), Extensible: !only, Cluster: s.cluster}
 	return control.Options{
 		Instance: s.instance, Mode: mode, Manager: manager, Viewer: views, Clock: control.SystemClock{}, Seed: uint64(time.Now().UnixNano()),
-		Limits: s.limits(), PlanLife: planLife, Explain: true, Logger: s.logger, Metrics: s.metrics,
+		Limits: s.limits(), PlanLife: planLife, Explain: true, Logger: s.logger, Metrics: s.metrics, Splits: splits,
 	}
 }
 

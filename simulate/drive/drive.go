@@ -57,10 +57,10 @@ func Run(ctx context.Context, s simulate.Scenario, o Options) (_ *Result, err er
 	defer func() { err = errors.Join(err, e.Close()) }()
 	var views views
 	var act control.Actor
-	if s.Config.Kind == simulate.Modular {
-		reports := o.reported(e, run.Cluster.Version())
+	if s.Config.Kind != simulate.Extensible {
+		reports := o.reported(e, run.Cluster.Version(), s.Config.Kind)
 		views = reports
-		o, act = o.onReports(e, reports)
+		o, act = o.onReports(e, reports, s.Config.Kind)
 	} else {
 		published := control.NewViews(control.ViewOptions{Cluster: e, Log: e.Log(), Settings: o.Settings, Version: run.Cluster.Version(),
 			Stepwise: true, Derived: o.Derived, Logger: o.Logger})

@@ -8,13 +8,14 @@ import (
 	"github.com/ballast-lb/ballast/control"
 	"github.com/ballast-lb/ballast/modular"
 	"github.com/ballast-lb/ballast/reporter"
+	"github.com/ballast-lb/ballast/simple"
 	"github.com/ballast-lb/ballast/simulate"
 )
 
-// reading is how often the load reports of a Modular cluster are read.
+// reading is how often the load reports of a Modular or Simple cluster are read.
 const reading = 5 * time.Second
 
-// reported are the views of a Modular cluster together with the reporter that feeds them: one round whenever it is due.
+// reported are the views of a Modular or Simple cluster together with the reporter that feeds them: one round whenever it is due.
 type reported struct {
 	*control.ReportViews
 	e        *simulate.Embedded
@@ -22,12 +23,16 @@ type reported struct {
 	next     time.Time
 }
 
-func (o Options) reported(e *simulate.Embedded, version string) *reported {
+func (o Options) reported(e *simulate.Embedded, version string, kind simulate.Kind) *reported {
+	class := modular.Class
+	if kind == simulate.Simple {
+		class = simple.Class
+	}
 	history := control.NewHistory(control.HistoryOptions{Log: e.Log(), Keep: true, Stepwise: true, Logger: o.Logger,
 		Interval: time.Duration(o.Settings.LoadBalancerResourceQuotaUpdateIntervalMinutes) * time.Minute})
 	return &reported{
 		ReportViews: control.NewReportViews(control.ReportOptions{Cluster: e, Log: e.Log(), History: history, Settings: o.Settings, Version: version,
-			Class: modular.Class, Stale: 3*reading + 10*time.Second, Derived: o.Derived, Stepwise: true, Now: e.Now, Logger: o.Logger}),
+			Class: class, Stale: 3*reading + 10*time.Second, Derived: o.Derived, Stepwise: true, Now: e.Now, Logger: o.Logger}),
 		e:        e,
 		reporter: reporter.New(reporter.Options{Cluster: e, Log: e.Log(), Settings: o.Settings, Version: version, Clock: e, Interval: reading, Concurrent: 1, Logger: o.Logger}),
 	}
@@ -47,9 +52,13 @@ func (v *reported) CatchUp(ctx context.Context) error {
 // attempts is how often a bundle is unloaded for one decision.
 const attempts = 3
 
-// onReports makes Ballast act on a cluster that takes destinations for hints.
-func (o Options) onReports(e *simulate.Embedded, views *reported) (Options, control.Actor) {
-	x := control.NewCoaxer(e, views, e, limits, control.Hinted, attempts)
-	o.Manager = control.OnReports(o.Manager, control.EngineOptions{Destinations: control.Hinted, Attempts: attempts, Landings: x.Landings})
+// onReports makes Ballast act on a cluster that takes destinations for hints, or ignores them.
+func (o Options) onReports(e *simulate.Embedded, views *reported, kind simulate.Kind) (Options, control.Actor) {
+	destinations := control.Hinted
+	if kind == simulate.Simple {
+		destinations = control.Ignored
+	}
+	x := control.NewCoaxer(e, views, e, limits, destinations, attempts)
+	o.Manager = control.OnReports(o.Manager, control.EngineOptions{Destinations: destinations, Attempts: attempts, Landings: x.Landings})
 	return o, x
 }
