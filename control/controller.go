@@ -54,6 +54,7 @@ type Options struct {
 	Explain   bool          // collect a trace in every cycle
 	Retention Retention     // of the decision log; the zero value keeps everything
 	Handlers  map[string]Handler
+	Harm      Harmed // govern only: what clients see of the brokers that moves are about; nil = that is not known
 	Curer     *Curer // govern only: cures what is stuck in the ownership log; nil = nothing is cured
 	Logger    *slog.Logger
 	Metrics   *Metrics // nil = none
@@ -100,6 +101,7 @@ type Cycle struct {
 	Verdict  guard.Verdict   `json:"verdict"`
 	Cures    []plan.Decision `json:"cures,omitempty"` // of bundles that are stuck, carried out before the plan
 	Outcomes []Outcome       `json:"outcomes,omitempty"`
+	Harm     *guard.Harm     `json:"harm,omitempty"`   // what clients see of the brokers that moves are about
 	Pause    *Pause          `json:"pause,omitempty"`  // in force: nothing is done
 	Review   *Review         `json:"review,omitempty"` // the plan that waits for an operator
 
@@ -148,7 +150,7 @@ func (c *Controller) Step(ctx context.Context) (*Cycle, error) {
 		}
 		return cy, err
 	}
-	c.plan(cy)
+	c.plan(ctx, cy, now)
 	cy.LeftOut = append(cy.LeftOut, left...)
 	c.propose(cy)
 	if err := c.finish(ctx, cy); err != nil || c.o.Mode != Govern || cy.Review != nil {
@@ -161,7 +163,7 @@ func (c *Controller) Step(ctx context.Context) (*Cycle, error) {
 
 // plan has the strategy plan and the guard check. The randomness of a cycle follows from the seed and its number, so that a
 // leader that goes on with the log draws what the one before would have drawn.
-func (c *Controller) plan(cy *Cycle) {
+func (c *Controller) plan(ctx context.Context, cy *Cycle, now time.Time) {
 	trace := new(plan.Trace)
 	if !c.o.Explain {
 		trace = nil
@@ -170,7 +172,8 @@ func (c *Controller) plan(cy *Cycle) {
 	if trace != nil {
 		cy.LeftOut = trace.Entries
 	}
-	c.guard = guard.Observe(c.guard, cy.Snapshot, nil, c.o.Limits)
+	cy.Harm = c.harm(ctx, cy, now)
+	c.guard = guard.Observe(c.guard, cy.Snapshot, cy.Harm, c.o.Limits)
 	cy.Verdict = guard.Check(cy.Snapshot, cy.Plan.Decisions, policies(cy.Snapshot), c.guard, c.o.Limits)
 	c.restrict(cy)
 }
@@ -228,6 +231,7 @@ func (c *Controller) finish(ctx context.Context, cy *Cycle) error {
 	c.o.Metrics.cycle(cy)
 	r := c.record(KindPlan, cy.N)
 	r.Plan, r.LeftOut, r.Missing, r.Frozen, r.Pause, r.Review, r.Cures = &cy.Plan, cy.LeftOut, cy.Missing, cy.Frozen, cy.Pause, cy.Review, cy.Cures
+	r.Harm = cy.Harm
 	if len(cy.Plan.Decisions) > 0 {
 		r.Verdict = &cy.Verdict
 	}

@@ -25,6 +25,7 @@ type leading struct {
 	held    []Held
 	orders  map[string]json.RawMessage
 	cures   watch.CureState
+	clients HarmState
 	elector *Elector
 	beat    time.Time // when the lock was last confirmed for its own sake
 }
@@ -73,7 +74,7 @@ func (c *Controller) restore(ctx context.Context, e *Elector) error {
 	if m == nil {
 		return nil
 	}
-	c.seed, c.pause, c.review, c.held, c.cures = m.Seed, m.Pause, m.Review, m.Held, m.Cures
+	c.seed, c.pause, c.review, c.held, c.cures, c.clients = m.Seed, m.Pause, m.Review, m.Held, m.Cures, m.Clients
 	if m.Orders != nil {
 		c.orders = m.Orders
 	}

@@ -50,6 +50,7 @@ type Record struct {
 	Verdict       *guard.Verdict  `json:"verdict,omitempty"`       // what of the plan may run
 	RefusedMore   int             `json:"refusedMore,omitempty"`   // how many were refused beyond those listed
 	Cures         []plan.Decision `json:"cures,omitempty"`         // of bundles that are stuck, carried out before the plan
+	Harm          *guard.Harm     `json:"harm,omitempty"`          // what clients see of the brokers that moves are about
 	LeftOut       []plan.LeftOut  `json:"leftOut,omitempty"`       // what was looked at and passed over
 	LeftOutMore   int             `json:"leftOutMore,omitempty"`   // how many more there were
 
@@ -92,6 +93,7 @@ type Memory struct {
 	Review   *Review                    `json:"review,omitempty"`   // waiting
 	Held     []Held                     `json:"held,omitempty"`     // decisions whose request may have been sent by an earlier leader
 	Orders   map[string]json.RawMessage `json:"orders,omitempty"`   // standing orders of operators, by name
+	Clients  HarmState                  `json:"clients,omitzero"`   // how many connections were opened when clients were last looked at
 	Cures    watch.CureState            `json:"cures,omitzero"`     // which stuck bundles were treated, and when
 }
 

@@ -124,6 +124,7 @@ func (s *session) service(views view, mode control.Mode) (service *control.Servi
 		o.Lock, o.Journal, o.Executor = lock, journal, act
 		o.Review, o.Retention = own.BallastReview, control.DefaultRetention
 		o.Retention.Age = own.BallastDecisionRetention
+		o.Harm = control.NewHarmReader(s.cluster, harmTimeout, s.logger)
 		elector = control.NewElector(s.log, lock, o.Clock, s.logger)
 		end = func() {
 			if err := journal.Close(); err != nil {
@@ -159,6 +160,9 @@ func (s *session) execLimits() control.ExecLimits {
 	own := s.settings.Ballast
 	return control.ExecLimits{Request: own.BallastUnloadTimeout, Verify: own.BallastVerifyTimeout, Poll: 50 * time.Millisecond}
 }
+
+// harmTimeout bounds what a cycle waits for the metrics of brokers, in which they say what their clients see.
+const harmTimeout = 10 * time.Second
 
 // factsTimeout bounds what a cycle waits for the statistics of the ownership topic and the addresses of the brokers.
 const factsTimeout = 5 * time.Second
