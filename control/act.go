@@ -166,6 +166,10 @@ func (c *Controller) tell(ctx context.Context, cy *Cycle, of string, out Outcome
 // learn tells the strategy and the guard what came of a decision.
 func (c *Controller) learn(out Outcome) {
 	now, d := c.o.Clock.Now().UnixMilli(), out.Decision
+	if cured(d) { // no move of a plan: neither the strategy nor the guard's pace counts it
+		c.o.Logger.Info("cured", "bundle", d.Bundle, "result", out.Result, "owner", out.Owner, "millis", out.Millis, "why", out.Why)
+		return
+	}
 	moved := out.Result == Done || out.Result == Elsewhere
 	if moved {
 		c.state = c.o.Manager.Record(c.state, d, now)
@@ -184,7 +188,7 @@ func (c *Controller) record(k Kind, cycle int64) Record {
 
 // remember appends a record with everything that a next leader goes on with.
 func (c *Controller) remember(ctx context.Context, r Record) (key string, err error) {
-	m := &Memory{Strategy: c.o.Strategy, Seed: c.seed, Pause: c.pause, Review: c.review, Held: c.held, Orders: c.orders}
+	m := &Memory{Strategy: c.o.Strategy, Seed: c.seed, Pause: c.pause, Review: c.review, Held: c.held, Orders: c.orders, Clients: c.clients, Cures: c.cures}
 	if m.State, err = json.Marshal(c.state); err != nil {
 		return "", fmt.Errorf("cycle %d: write the strategy's state: %w", r.Cycle, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/ballast-lb/ballast/cluster"
@@ -54,6 +55,8 @@ type Options struct {
 	Explain   bool          // collect a trace in every cycle
 	Retention Retention     // of the decision log; the zero value keeps everything
 	Handlers  map[string]Handler
+	Harm      Harmed // govern only: what clients see of the brokers that moves are about; nil = that is not known
+	Curer     *Curer // govern only: cures what is stuck in the ownership log; nil = nothing is cured
 	Logger    *slog.Logger
 	Metrics   *Metrics // nil = none
 }
@@ -73,6 +76,9 @@ func New(o Options) *Controller {
 	if o.Strategy == "" {
 		o.Strategy = fmt.Sprintf("%T", o.Manager)
 	}
+	if o.Curer != nil {
+		o.Executor = o.Curer.Actor(o.Executor)
+	}
 	c := &Controller{o: o}
 	c.fresh()
 	return c
@@ -86,17 +92,19 @@ func (c *Controller) fresh() {
 
 // Cycle is one cycle from look to outcome.
 type Cycle struct {
-	N        int64          `json:"cycle"`
-	At       int64          `json:"at"` // Unix ms
-	Mode     Mode           `json:"mode"`
-	Missing  []string       `json:"missing,omitempty"` // registered brokers that were not heard
-	Frozen   []plan.Reason  `json:"frozen,omitempty"`  // why nothing was decided
-	Plan     plan.Plan      `json:"plan"`
-	LeftOut  []plan.LeftOut `json:"leftOut,omitempty"`
-	Verdict  guard.Verdict  `json:"verdict"`
-	Outcomes []Outcome      `json:"outcomes,omitempty"`
-	Pause    *Pause         `json:"pause,omitempty"`  // in force: nothing is done
-	Review   *Review        `json:"review,omitempty"` // the plan that waits for an operator
+	N        int64           `json:"cycle"`
+	At       int64           `json:"at"` // Unix ms
+	Mode     Mode            `json:"mode"`
+	Missing  []string        `json:"missing,omitempty"` // registered brokers that were not heard
+	Frozen   []plan.Reason   `json:"frozen,omitempty"`  // why nothing was decided
+	Plan     plan.Plan       `json:"plan"`
+	LeftOut  []plan.LeftOut  `json:"leftOut,omitempty"`
+	Verdict  guard.Verdict   `json:"verdict"`
+	Cures    []plan.Decision `json:"cures,omitempty"` // of bundles that are stuck, carried out before the plan
+	Outcomes []Outcome       `json:"outcomes,omitempty"`
+	Harm     *guard.Harm     `json:"harm,omitempty"`   // what clients see of the brokers that moves are about
+	Pause    *Pause          `json:"pause,omitempty"`  // in force: nothing is done
+	Review   *Review         `json:"review,omitempty"` // the plan that waits for an operator
 
 	// Observed is what the cluster's own balancer did since the last cycle, each move with why, and Agreement how far it
 	// and the plans agreed over the last day (observe only).
@@ -131,29 +139,32 @@ func (c *Controller) Step(ctx context.Context) (*Cycle, error) {
 	c.unseen = 0
 	cy.Snapshot, cy.Missing, cy.Frozen = look.Snapshot, look.Missing, look.Frozen
 	c.observe(cy, now)
+	left := c.cure(ctx, cy)
 	if len(cy.Frozen) > 0 {
 		cy.Plan = plan.Plan{At: cy.At, Outcome: cy.Frozen[0]}
 		return cy, c.finish(ctx, cy)
 	}
 	if err := c.reviewed(ctx, cy); err != nil || cy.Review != nil {
+		cy.LeftOut = left
 		if err == nil {
 			err = c.finish(ctx, cy)
 		}
 		return cy, err
 	}
-	c.plan(ctx, cy)
+	c.plan(ctx, cy, now)
+	cy.LeftOut = append(cy.LeftOut, left...)
 	c.propose(cy)
 	if err := c.finish(ctx, cy); err != nil || c.o.Mode != Govern || cy.Review != nil {
 		return cy, err
 	}
-	err = c.act(ctx, cy, cy.At, cy.Verdict.Run)
+	err = c.act(ctx, cy, cy.At, slices.Concat(cy.Cures, cy.Verdict.Run))
 	c.o.Metrics.acted(cy.Outcomes)
 	return cy, err
 }
 
 // plan has the strategy plan and the guard check. The randomness of a cycle follows from the seed and its number, so that a
 // leader that goes on with the log draws what the one before would have drawn.
-func (c *Controller) plan(ctx context.Context, cy *Cycle) {
+func (c *Controller) plan(ctx context.Context, cy *Cycle, now time.Time) {
 	trace := new(plan.Trace)
 	if !c.o.Explain {
 		trace = nil
@@ -163,7 +174,8 @@ func (c *Controller) plan(ctx context.Context, cy *Cycle) {
 	if trace != nil {
 		cy.LeftOut = trace.Entries
 	}
-	c.guard = guard.Observe(c.guard, cy.Snapshot, nil, c.o.Limits)
+	cy.Harm = c.harm(ctx, cy, now)
+	c.guard = guard.Observe(c.guard, cy.Snapshot, cy.Harm, c.o.Limits)
 	cy.Verdict = guard.Check(cy.Snapshot, cy.Plan.Decisions, policies(cy.Snapshot), c.guard, c.o.Limits)
 	c.restrict(cy)
 }
@@ -220,7 +232,8 @@ func (c *Controller) observe(cy *Cycle, now time.Time) {
 func (c *Controller) finish(ctx context.Context, cy *Cycle) error {
 	c.o.Metrics.cycle(cy)
 	r := c.record(KindPlan, cy.N)
-	r.Plan, r.LeftOut, r.Missing, r.Frozen, r.Pause, r.Review = &cy.Plan, cy.LeftOut, cy.Missing, cy.Frozen, cy.Pause, cy.Review
+	r.Plan, r.LeftOut, r.Missing, r.Frozen, r.Pause, r.Review, r.Cures = &cy.Plan, cy.LeftOut, cy.Missing, cy.Frozen, cy.Pause, cy.Review, cy.Cures
+	r.Harm = cy.Harm
 	if len(cy.Plan.Decisions) > 0 {
 		r.Verdict = &cy.Verdict
 	}

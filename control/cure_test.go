@@ -86,12 +86,14 @@ func TestStuckBundleIsSeenAndCured(t *testing.T) {
 	}}
 	exec := control.ExecLimits{Request: time.Second, Verify: 5 * time.Second, Poll: 50 * time.Millisecond}
 	curer := control.NewCurer(s, m, w.views, e, exec, watch.DefaultCureLimits, quiet)
-	cycle := func(frozen ...plan.Reason) []plan.Decision {
+	var st watch.CureState
+	cycle := func(frozen ...plan.Reason) (ds []plan.Decision) {
 		look, err := w.views.Look(t.Context(), w.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
-		return curer.Decisions(t.Context(), &control.Cycle{Snapshot: look.Snapshot, Frozen: frozen})
+		ds, _, st = curer.Decisions(t.Context(), &control.Cycle{Snapshot: look.Snapshot, Frozen: frozen}, st, nil)
+		return ds
 	}
 	if list := w.look(t, s, 2*time.Second); !slices.Contains(watch.Codes(list), "BUNDLE_IN_FLIGHT") {
 		t.Fatalf("after 2 s: %v", watch.Codes(list))
@@ -134,7 +136,7 @@ func TestCureThatFailsSaysWhy(t *testing.T) {
 	w.write(t, bundle, event.ServiceUnitStateData{State: event.Splitting, SourceBroker: "gone:8080", VersionID: 9})
 	w.look(t, control.NewSentry(w.views, watch.DefaultLimits, nil), 0)
 	var none *control.Curer
-	if ds := none.Decisions(t.Context(), &control.Cycle{}); ds != nil {
+	if ds, _, _ := none.Decisions(t.Context(), &control.Cycle{}, watch.CureState{}, nil); ds != nil {
 		t.Errorf("no curer decides %v", ds)
 	}
 	exec := control.ExecLimits{Request: time.Second, Verify: time.Second, Poll: 50 * time.Millisecond}

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -33,8 +34,10 @@ func clientSamples(p99, created float64) []admin.Sample {
 }
 
 func TestHarmReader(t *testing.T) {
+	var log strings.Builder
 	m := metricsOf{"b1": clientSamples(10, 100), "b2": clientSamples(math.NaN(), 7)}
-	r, at := NewHarmReader(m), time.UnixMilli(1_700_000_000_000)
+	r, at := NewHarmReader(m, time.Minute, slog.New(slog.NewTextHandler(&log, nil))), time.UnixMilli(1_700_000_000_000)
+	var st HarmState
 	brokers := []string{"b1", "b2", "gone"}
 	for _, step := range []struct {
 		name   string
@@ -49,11 +52,18 @@ func TestHarmReader(t *testing.T) {
 		{"no metrics of either", func() { m["b1"], m["b2"] = nil, nil }, []guard.Clients{{Broker: "b1", Latency: -1, Reconnects: -1}, {Broker: "b2", Latency: -1, Reconnects: -1}}},
 	} {
 		step.change()
-		got := r.Read(t.Context(), brokers, at)
+		var got guard.Harm
+		got, st = r.Read(t.Context(), brokers, at, st)
 		if diff := cmp.Diff(guard.Harm{At: at.UnixMilli(), Brokers: step.want}, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step.name, diff)
 		}
 		at = at.Add(10 * time.Second)
+	}
+	if n := strings.Count(log.String(), "broker=gone"); n != 1 {
+		t.Errorf("a broker that never answers is logged %d times:\n%s", n, &log)
+	}
+	if n := strings.Count(log.String(), "broker=b2"); n != 1 {
+		t.Errorf("a broker that did not answer once is logged %d times:\n%s", n, &log)
 	}
 }
 
@@ -77,10 +87,12 @@ func TestHarmOfRecordedMetrics(t *testing.T) {
 			t.Fatal(err)
 		}
 		broker := strings.TrimPrefix(server.URL, "http://")
-		r, at := NewHarmReader(client), time.UnixMilli(1_700_000_000_000)
+		r, at := NewHarmReader(client, time.Minute, slog.New(slog.DiscardHandler)), time.UnixMilli(1_700_000_000_000)
 		want.Broker = broker
+		var st HarmState
 		for i := range 2 {
-			if got := r.Read(t.Context(), []string{broker}, at.Add(time.Duration(i)*time.Minute)); len(got.Brokers) != 1 || got.Brokers[0] != want {
+			var got guard.Harm
+			if got, st = r.Read(t.Context(), []string{broker}, at.Add(time.Duration(i)*time.Minute), st); len(got.Brokers) != 1 || got.Brokers[0] != want {
 				t.Errorf("%s: clients are %+v, want %+v", file, got.Brokers, want)
 			}
 			want.Reconnects = 0 // the count is the same a minute later

@@ -11,6 +11,7 @@ import (
 	"github.com/ballast-lb/ballast/event"
 	"github.com/ballast-lb/ballast/guard"
 	"github.com/ballast-lb/ballast/plan"
+	"github.com/ballast-lb/ballast/watch"
 )
 
 // leading is what a controller has of the decision log while it leads.
@@ -23,6 +24,8 @@ type leading struct {
 	review  *Review
 	held    []Held
 	orders  map[string]json.RawMessage
+	cures   watch.CureState
+	clients HarmState
 	elector *Elector
 	beat    time.Time // when the lock was last confirmed for its own sake
 }
@@ -71,7 +74,7 @@ func (c *Controller) restore(ctx context.Context, e *Elector) error {
 	if m == nil {
 		return nil
 	}
-	c.seed, c.pause, c.review, c.held = m.Seed, m.Pause, m.Review, m.Held
+	c.seed, c.pause, c.review, c.held, c.cures, c.clients = m.Seed, m.Pause, m.Review, m.Held, m.Cures, m.Clients
 	if m.Orders != nil {
 		c.orders = m.Orders
 	}
@@ -188,6 +191,8 @@ func (c *Controller) settleHeld(ctx context.Context) error {
 			err = c.conclude(ctx, cy, h.Of, out)
 		case why != "":
 			err = c.skip(ctx, cy, h.Decision, h.Of, why)
+		case cured(h.Decision): // the back-off decides when it is tried again
+			err = c.skip(ctx, cy, h.Decision, h.Of, "the earlier leader's request did not help; it is not repeated before the back-off is over")
 		default:
 			err = c.carryOut(ctx, cy, h.Decision)
 		}
@@ -208,6 +213,11 @@ func (c *Controller) restrict(cy *Cycle) {
 		for _, h := range c.held {
 			if h.Decision.Bundle == d.Bundle {
 				return EarlierRequest.Because(), true
+			}
+		}
+		for _, cure := range cy.Cures {
+			if cure.Bundle == d.Bundle {
+				return BeingCured.Because(), true
 			}
 		}
 		return plan.Reason{}, false

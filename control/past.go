@@ -80,8 +80,12 @@ func (h *Past) Apply(key string, payload []byte) {
 	switch r.Kind {
 	case KindPlan:
 		h.batch, h.planned = batch{}, r.At
-		if r.Verdict != nil && r.Review == nil && r.Pause == nil {
-			h.batch = batch{key: key, cycle: r.Cycle, at: r.At, left: slices.Clone(r.Verdict.Run)}
+		if r.Review == nil && r.Pause == nil {
+			left := slices.Clone(r.Cures)
+			if r.Verdict != nil {
+				left = append(left, r.Verdict.Run...)
+			}
+			h.batch = batch{key: key, cycle: r.Cycle, at: r.At, left: left}
 		}
 	case KindReview:
 		if r.Review.State == Approved {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ballast-lb/ballast/guard"
 	"github.com/ballast-lb/ballast/plan"
+	"github.com/ballast-lb/ballast/watch"
 )
 
 // Kind is what a record of the decision log is about.
@@ -42,14 +43,16 @@ type Record struct {
 
 	Leader *Leadership `json:"leader,omitempty"`
 
-	Missing       []string       `json:"missing,omitempty"` // registered brokers that were not heard
-	Frozen        []plan.Reason  `json:"frozen,omitempty"`  // why nothing could be decided
-	Plan          *plan.Plan     `json:"plan,omitempty"`
-	DecisionsMore int            `json:"decisionsMore,omitempty"` // how many decisions the plan has beyond those listed
-	Verdict       *guard.Verdict `json:"verdict,omitempty"`       // what of the plan may run
-	RefusedMore   int            `json:"refusedMore,omitempty"`   // how many were refused beyond those listed
-	LeftOut       []plan.LeftOut `json:"leftOut,omitempty"`       // what was looked at and passed over
-	LeftOutMore   int            `json:"leftOutMore,omitempty"`   // how many more there were
+	Missing       []string        `json:"missing,omitempty"` // registered brokers that were not heard
+	Frozen        []plan.Reason   `json:"frozen,omitempty"`  // why nothing could be decided
+	Plan          *plan.Plan      `json:"plan,omitempty"`
+	DecisionsMore int             `json:"decisionsMore,omitempty"` // how many decisions the plan has beyond those listed
+	Verdict       *guard.Verdict  `json:"verdict,omitempty"`       // what of the plan may run
+	RefusedMore   int             `json:"refusedMore,omitempty"`   // how many were refused beyond those listed
+	Cures         []plan.Decision `json:"cures,omitempty"`         // of bundles that are stuck, carried out before the plan
+	Harm          *guard.Harm     `json:"harm,omitempty"`          // what clients see of the brokers that moves are about
+	LeftOut       []plan.LeftOut  `json:"leftOut,omitempty"`       // what was looked at and passed over
+	LeftOutMore   int             `json:"leftOutMore,omitempty"`   // how many more there were
 
 	Decision *plan.Decision `json:"decision,omitempty"` // of an intent
 	Limit    int64          `json:"limit,omitempty"`    // ms from At after which the request of an intent is not sent any more
@@ -90,6 +93,8 @@ type Memory struct {
 	Review   *Review                    `json:"review,omitempty"`   // waiting
 	Held     []Held                     `json:"held,omitempty"`     // decisions whose request may have been sent by an earlier leader
 	Orders   map[string]json.RawMessage `json:"orders,omitempty"`   // standing orders of operators, by name
+	Clients  HarmState                  `json:"clients,omitzero"`   // how many connections were opened when clients were last looked at
+	Cures    watch.CureState            `json:"cures,omitzero"`     // which stuck bundles were treated, and when
 }
 
 // Pause is a time in which nothing is done.

@@ -41,6 +41,9 @@ type town struct {
 	fault    func(p *proc) // called where a process gives way
 	cycles   []*control.Cycle
 	stored   int // records on the decision log
+
+	stuck map[string]time.Time // bundles that are Releasing and nobody mends -> since when
+	mends bool                 // an unload mends them
 }
 
 type timed struct {
@@ -65,7 +68,7 @@ const town0 = 1_700_000_000_000 // Unix ms
 
 func newTown(seed uint64, bundles int) *town {
 	t := &town{now: time.UnixMilli(town0), rnd: rand.New(rand.NewPCG(seed, 1)), set: settings.Defaults(), manager: toy{},
-		brokers: []string{a, b, c}, weights: map[string]float64{}, owners: map[string]string{}}
+		brokers: []string{a, b, c}, weights: map[string]float64{}, owners: map[string]string{}, stuck: map[string]time.Time{}}
 	t.set.LoadManagerClassName = townManager
 	t.log = topics.NewMemory(topics.MemoryOptions{Now: func() time.Time { return t.now }})
 	for i := range bundles {
@@ -257,7 +260,16 @@ func (p *proc) Name(context.Context) (string, error)            { return "town",
 func (p *proc) CreateTopic(context.Context, string) error       { return p.admin() }
 func (p *proc) Publishers(context.Context, string) (int, error) { return 1, p.admin() }
 func (p *proc) Owner(_ context.Context, bundle string) (control.Ownership, error) {
-	return control.Ownership{Bundle: bundle, Owner: p.owners[bundle], State: event.Owned}, p.point()
+	o := p.owned(bundle)
+	return o, p.point()
+}
+
+func (t *town) owned(bundle string) control.Ownership {
+	o := control.Ownership{Bundle: bundle, Owner: t.owners[bundle], State: event.Owned}
+	if _, stuck := t.stuck[bundle]; stuck {
+		o.State = event.Releasing
+	}
+	return o
 }
 
 func (p *proc) DynamicConfig(context.Context) (map[string]string, error) {
@@ -294,6 +306,12 @@ func (p *proc) Unload(ctx context.Context, bundle, to string) error {
 	p.requests = append(p.requests, r)
 	p.after(r.arrives.Sub(p.now), func() {
 		r.arrived, r.from = true, p.owners[bundle]
+		if _, stuck := p.stuck[bundle]; stuck {
+			if r.effect = p.mends; r.effect {
+				delete(p.stuck, bundle)
+			}
+			return
+		}
 		if r.effect = r.from != to; r.effect {
 			p.owners[bundle] = to
 		}
@@ -320,7 +338,7 @@ func (p *proc) Look(ctx context.Context, now time.Time) (*control.Look, error) {
 		d, top := event.NewBrokerLoadData(), event.NewTopBundlesLoadData()
 		for _, bundle := range p.bundles() {
 			in.Owners = slices.DeleteFunc(in.Owners, func(o control.Ownership) bool { return o.Bundle == bundle })
-			in.Owners = append(in.Owners, control.Ownership{Bundle: bundle, Owner: p.owners[bundle], State: event.Owned})
+			in.Owners = append(in.Owners, p.owned(bundle))
 			if w := p.weights[bundle]; p.owners[bundle] == id {
 				d.MsgThroughputIn, d.MsgThroughputOut, d.BundleCount = d.MsgThroughputIn+w, d.MsgThroughputOut+w, d.BundleCount+1
 				top.TopBundlesLoadData = append(top.TopBundlesLoadData, event.BundleLoad{BundleName: bundle,

@@ -3,6 +3,7 @@ package guard
 import (
 	"fmt"
 	"maps"
+	"slices"
 )
 
 // Harm is what clients see of the brokers, as the brokers' metrics tell it.
@@ -24,6 +25,27 @@ const (
 	harmWeight = 0.2        // of a new reading in what is usual
 )
 
+// WatchesHarm says whether anything follows from what clients see.
+func (l Limits) WatchesHarm() bool {
+	return l.MovesAtOnce > 0 && (l.MaxLatency > 0 || l.MaxReconnects > 0)
+}
+
+// Suspects are the brokers that took part in a move so lately that it may be what hurts their clients, ordered.
+func Suspects(st State, now int64) (ids []string) {
+	for id := range st.Swings {
+		if st.suspect(id, now) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (st *State) suspect(id string, now int64) bool {
+	swings := st.Swings[id]
+	return len(swings) > 0 && now-swings[len(swings)-1].At < harmWindow
+}
+
 // suffer slows down when clients of brokers that took part in a move of the last minutes see more than the limit, and more than
 // twice what they see when nothing moves. One reading slows once, however many brokers it is about.
 func (st *State) suffer(h *Harm, lim Limits) {
@@ -40,7 +62,7 @@ func (st *State) suffer(h *Harm, lim Limits) {
 			continue
 		}
 		u, known := usual[c.Broker]
-		if swings := st.Swings[c.Broker]; len(swings) > 0 && h.At-swings[len(swings)-1].At < harmWindow {
+		if st.suspect(c.Broker, h.At) {
 			if w := c.hurt(u, lim); w != "" && why == "" {
 				why = w
 			}

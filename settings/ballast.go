@@ -33,6 +33,7 @@ type Ballast struct {
 	BallastVia           string        `key:"ballastVia" type:"string" default:"admin" oneof:"admin|channel" group:"Running" doc:"how govern moves bundles: admin: by admin REST; channel: by records on the ownership topic"`
 	BallastPrePlace      bool          `key:"ballastPrePlace" type:"boolean" default:"false" group:"Running" doc:"govern by ballastVia=channel: give bundles that lost their owner the next one before clients look them up"`
 	BallastSplit         string        `key:"ballastSplit" type:"string" default:"auto" oneof:"auto|on|off" group:"Running" doc:"whether Ballast splits bundles above the limits of loadBalancerNamespaceBundleMax...; never while the cluster splits by itself (loadBalancerAutoBundleSplitEnabled=true); auto: on Modular and Simple clusters; on: on Extensible ones, too; off: nowhere"`
+	BallastCure          bool          `key:"ballastCure" type:"boolean" default:"true" group:"Running" doc:"govern: unload bundles that are stuck on their way and that the cluster's own leader has not mended, with back-off"`
 	BallastCycleInterval time.Duration `key:"ballastCycleInterval" type:"duration" default:"1m" range:"1s.." group:"Running" doc:"pause between cycles"`
 	BallastRepairs       []string      `key:"ballastRepairs" type:"list" default:"" group:"Running" doc:"faults of Pulsar's strategies to repair, by name"`
 

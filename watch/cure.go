@@ -22,42 +22,63 @@ var (
 // CureLimits bound the cures.
 type CureLimits struct {
 	AtOnce   int   // cures of one look
-	Attempts int   // of one anomaly, as long as it lasts
+	Attempts int   // of one bundle, until it was well for as long as the next attempt would have been due after
 	BackOff  int64 // ms after the first attempt; doubled after each
 }
 
 // DefaultCureLimits are one bundle at a time, three times, after 5 and 10 minutes.
 var DefaultCureLimits = CureLimits{AtOnce: 1, Attempts: 3, BackOff: 300_000}
 
-// CureState is which anomalies were treated. It is versioned, plain data; the zero value is nothing.
+// CureState is which bundles were treated. It is versioned, plain data; the zero value is nothing.
 type CureState struct {
 	Version int                `json:"version"`
-	Tried   map[string]Attempt `json:"tried,omitempty"` // by anomaly
+	Tried   map[string]Attempt `json:"tried,omitempty"` // by bundle
 }
 
-// Attempt is how often an anomaly was treated, and when last.
+// Attempt is how often a bundle was treated, and when last.
 type Attempt struct {
 	Count int   `json:"count"`
 	Last  int64 `json:"last"` // Unix ms
 }
 
-// Cures are the decisions that cure what has a safe cure: an unload of a bundle that is stuck on its way, which makes its
-// broker give it up or says why it cannot. The state that is returned counts them as tried; anomalies that are gone are
-// forgotten. left says why the others are not cured now.
-func Cures(anomalies []Anomaly, st CureState, now int64, lim CureLimits) (cures []plan.Decision, left []plan.LeftOut, next CureState) {
+// wait is how long (ms) after the last attempt the next one is due.
+func (t Attempt) wait(lim CureLimits) int64 {
+	if t.Count == 0 {
+		return 0
+	}
+	return lim.BackOff << min(t.Count-1, 20)
+}
+
+// Cures are the decisions that cure what has a safe cure: an admin unload of a bundle that is stuck on its way. By the rules of
+// the channel (ServiceUnitStateChannelImpl) the record that it makes is no valid transition from a state in flight, so it takes
+// nothing from whoever acts on the bundle: it mends where brokers see more than the log shows, and says why where they do not.
+// What would mend by force, as the cluster's leader does, is left to that one.
+//
+// held is why a bundle may not be touched now; nil = none is held. The state that is returned counts the cures as tried; what is
+// well again is forgotten once the next attempt would have been due, so that one that comes and goes is not cured each time.
+// left says why the others are not cured now.
+func Cures(anomalies []Anomaly, st CureState, now int64, lim CureLimits, held func(bundle string) (plan.Reason, bool)) (cures []plan.Decision, left []plan.LeftOut, next CureState) {
 	next = CureState{Version: 1, Tried: map[string]Attempt{}}
-	for _, a := range anomalies {
-		key := a.key()
-		tried, again := st.Tried[key]
-		if again {
-			next.Tried[key] = tried
+	for bundle, tried := range st.Tried {
+		if now-tried.Last < tried.wait(lim) {
+			next.Tried[bundle] = tried
 		}
-		if why, no := refuse(a, tried, now, lim, len(cures)); no {
+	}
+	for _, a := range anomalies {
+		tried, again := st.Tried[a.Bundle]
+		if again && a.Why.Code == InFlight.ID {
+			next.Tried[a.Bundle] = tried
+		}
+		why, no := refuse(a, tried, now, lim, len(cures))
+		if !no && held != nil {
+			why, no = held(a.Bundle)
+		}
+		if no {
 			left = append(left, plan.LeftOut{Bundle: a.Bundle, Broker: a.Broker, Why: why})
 			continue
 		}
 		tried = Attempt{Count: tried.Count + 1, Last: now}
-		next.Tried[key] = tried
+		next.Tried[a.Bundle] = tried
 		cures = append(cures, plan.Decision{Action: plan.Unload, Bundle: a.Bundle, Why: CureStuck.Because(plan.S("code", a.Why.Code),
 			plan.N("seconds", (now-a.Since)/1000), plan.N("attempt", tried.Count), plan.N("most", lim.Attempts))})
 	}
@@ -78,7 +99,7 @@ func refuse(a Anomaly, tried Attempt, now int64, lim CureLimits, used int) (plan
 	if tried.Count >= lim.Attempts {
 		return CureExhausted.Because(plan.N("attempts", tried.Count)), true
 	}
-	if wait := lim.BackOff << max(tried.Count-1, 0); tried.Count > 0 && now-tried.Last < wait {
+	if wait := tried.wait(lim); now-tried.Last < wait {
 		return CureBacksOff.Because(plan.N("age", now-tried.Last), plan.N("limit", wait)), true
 	}
 	if used >= lim.AtOnce {

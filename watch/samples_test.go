@@ -213,6 +213,6 @@ func TestBounded(t *testing.T) {
 		if b, _ := json.Marshal(second); len(first) == len(second) && !bytes.Equal(a, b) && !slices.Equal(watch.Codes(first), watch.Codes(second)) {
 			t.Errorf("a second look differs:\n%s\n%s", a, b)
 		}
-		watch.Cures(first, watch.CureState{}, p.Now, watch.DefaultCureLimits)
+		watch.Cures(first, watch.CureState{}, p.Now, watch.DefaultCureLimits, nil)
 	})
 }

@@ -54,7 +54,7 @@ func (d *dialogue) command(t *testing.T, td *datadriven.TestData) string {
 	case "cure":
 		var now int64
 		td.ScanArgs(t, "now", &now)
-		cures, left, next := watch.Cures(d.last, d.cures, now*1000, watch.DefaultCureLimits)
+		cures, left, next := watch.Cures(d.last, d.cures, now*1000, watch.DefaultCureLimits, nil)
 		d.cures = next
 		for _, c := range cures {
 			fmt.Fprintf(&out, "%s %s: %s\n", c.Action, c.Bundle, c.Why)

@@ -14,6 +14,7 @@ import (
 	"github.com/ballast-lb/ballast/load"
 	"github.com/ballast-lb/ballast/plan"
 	"github.com/ballast-lb/ballast/settings"
+	"github.com/ballast-lb/ballast/watch"
 )
 
 // planLife is how old a plan may become while it is carried out.
@@ -113,6 +114,9 @@ func (s *session) service(views view, mode control.Mode) (service *control.Servi
 			o.Observer = control.NewObserver(published, e)
 		}
 	}
+	if published, ok := views.(*control.Views); ok && mode == control.Govern && own.BallastCure {
+		o.Curer = s.curer(published, locked)
+	}
 	var leaving func(context.Context) error
 	if reports, ok := views.(*control.ReportViews); ok {
 		leaving = reports.Leave
@@ -122,6 +126,7 @@ func (s *session) service(views view, mode control.Mode) (service *control.Servi
 		o.Lock, o.Journal, o.Executor = lock, journal, act
 		o.Review, o.Retention = own.BallastReview, control.DefaultRetention
 		o.Retention.Age = own.BallastDecisionRetention
+		o.Harm = control.NewHarmReader(s.cluster, harmTimeout, s.logger)
 		elector = control.NewElector(s.log, lock, o.Clock, s.logger)
 		end = func() {
 			if err := journal.Close(); err != nil {
@@ -143,8 +148,7 @@ func (s *session) service(views view, mode control.Mode) (service *control.Servi
 
 // actor carries decisions out; landings tells what came of destinations where the cluster does not bind itself to them.
 func (s *session) actor(c control.Cluster, views view) (act control.Actor, landings func() control.Landings) {
-	own := s.settings.Ballast
-	limits := control.ExecLimits{Request: own.BallastUnloadTimeout, Verify: own.BallastVerifyTimeout, Poll: 50 * time.Millisecond}
+	own, limits := s.settings.Ballast, s.execLimits()
 	destinations, only := s.onReports()
 	if !only {
 		return control.NewExecutor(c, views, control.SystemClock{}, limits), nil
@@ -152,6 +156,28 @@ func (s *session) actor(c control.Cluster, views view) (act control.Actor, landi
 	limits.Poll = control.ReportPoll
 	x := control.NewCoaxer(c, views, control.SystemClock{}, limits, destinations, int(own.BallastUnloadAttempts))
 	return x, x.Landings
+}
+
+func (s *session) execLimits() control.ExecLimits {
+	own := s.settings.Ballast
+	return control.ExecLimits{Request: own.BallastUnloadTimeout, Verify: own.BallastVerifyTimeout, Poll: 50 * time.Millisecond}
+}
+
+// harmTimeout bounds what a cycle waits for the metrics of brokers, in which they say what their clients see.
+const harmTimeout = 10 * time.Second
+
+// factsTimeout bounds what a cycle waits for the statistics of the ownership topic and the addresses of the brokers.
+const factsTimeout = 5 * time.Second
+
+// curer cures what is stuck in the ownership log. c is changed by the holder of the lock alone.
+func (s *session) curer(views *control.Views, c control.Cluster) *control.Curer {
+	facts := s.topicFacts()
+	sentry := control.NewSentry(views, control.WatchLimits(s.settings.Settings), func(ctx context.Context, brokers []string) (*watch.Topic, error) {
+		ctx, cancel := context.WithTimeout(ctx, factsTimeout)
+		defer cancel()
+		return facts(ctx, brokers)
+	})
+	return control.NewCurer(sentry, c, views, control.SystemClock{}, s.execLimits(), watch.DefaultCureLimits, s.logger)
 }
 
 // logCycle writes a cycle into the log, with the moves that it planned.
@@ -169,6 +195,9 @@ func (s *session) logCycle(cy *control.Cycle) {
 	s.logger.Info("cycle", "cycle", cy.N, "mode", cy.Mode, "decisions", len(cy.Plan.Decisions), "run", len(cy.Verdict.Run), "outcome", cy.Plan.Outcome.String())
 	for _, l := range cy.Plan.Advice {
 		s.logger.Warn("advice", "about", subject(l), "code", l.Why.Code, "why", l.Why.String())
+	}
+	for _, d := range cy.Cures {
+		s.logger.Warn("cures", "cycle", cy.N, "action", d.Action, "bundle", d.Bundle, "why", d.Why.String())
 	}
 	for _, d := range cy.Plan.Decisions {
 		s.logger.Info("planned", "cycle", cy.N, "action", d.Action, "bundle", d.Bundle, "from", d.Source, "to", d.Destination, "why", d.Why.String())

@@ -97,6 +97,8 @@ func action(d plan.Decision) string {
 		return fmt.Sprintf("split %s on %s", d.Bundle, d.Source)
 	case d.Action == plan.Place:
 		return fmt.Sprintf("place %s on %s", d.Bundle, d.Destination)
+	case d.Source == "" && d.Destination == "": // it is stuck on its way
+		return "unload " + d.Bundle
 	case d.Destination == "":
 		return fmt.Sprintf("unload %s from %s", d.Bundle, d.Source)
 	}
@@ -122,6 +124,8 @@ func outcome(o control.Outcome) string {
 		switch {
 		case d.Action == plan.Split:
 			return fmt.Sprintf("%s was split%s%s", d.Bundle, took, found)
+		case d.Source == "" && d.Destination == "":
+			return fmt.Sprintf("%s is stuck no longer%s%s: %s owns it", d.Bundle, took, found, orElse(o.Owner, "nobody"))
 		case o.Owner == "":
 			return fmt.Sprintf("%s left %s%s%s", d.Bundle, d.Source, took, found)
 		}
