@@ -25,7 +25,7 @@ const (
 type Command struct {
 	Version int             `json:"version"`
 	ID      string          `json:"id"`
-	What    string          `json:"what"` // pause, resume, approve, discard, or one that a handler knows
+	What    string          `json:"what"` // pause, resume, approve, discard, drain, undrain, or one that a handler knows
 	At      int64           `json:"at"`   // Unix ms by the sender's clock
 	By      string          `json:"by,omitempty"`
 	Reason  string          `json:"reason,omitempty"`
