@@ -35,7 +35,7 @@ type ManagerSwitch struct {
 type Command struct {
 	Version int             `json:"version"`
 	ID      string          `json:"id"`
-	What    string          `json:"what"` // pause, resume, approve, discard, switch-manager, or one that a handler knows
+	What    string          `json:"what"` // pause, resume, approve, discard, drain, undrain, switch-manager, or one that a handler knows
 	At      int64           `json:"at"`   // Unix ms by the sender's clock
 	By      string          `json:"by,omitempty"`
 	Reason  string          `json:"reason,omitempty"`

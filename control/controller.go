@@ -56,9 +56,11 @@ type Options struct {
 	Retention Retention     // of the decision log; the zero value keeps everything
 	Handlers  map[string]Handler
 	Harm      Harmed // govern only: what clients see of the brokers that moves are about; nil = that is not known
-	Curer     *Curer // govern only: cures what is stuck in the ownership log; nil = nothing is cured
-	Logger    *slog.Logger
-	Metrics   *Metrics // nil = none
+	// Figures fills the figures of all bundles into a snapshot, for drains; nil = those that brokers publish are enough.
+	Figures func(ctx context.Context, snap *cluster.Snapshot) (*cluster.Snapshot, error)
+	Curer   *Curer // govern only: cures what is stuck in the ownership log; nil = nothing is cured
+	Logger  *slog.Logger
+	Metrics *Metrics // nil = none
 }
 
 // Controller makes one cycle after another. Its methods are for one goroutine at a time.
@@ -87,7 +89,7 @@ func New(o Options) *Controller {
 // fresh is the state before the first cycle.
 func (c *Controller) fresh() {
 	c.state, c.guard, c.n = c.o.Manager.NewState(), guard.NewState(), 0
-	c.leading = leading{seed: c.o.Seed, orders: map[string]json.RawMessage{}}
+	c.leading = leading{seed: c.o.Seed, orders: map[string]json.RawMessage{}, drain: draining{told: map[string]string{}, failed: map[string]bool{}}}
 }
 
 // Cycle is one cycle from look to outcome.
@@ -169,11 +171,14 @@ func (c *Controller) plan(ctx context.Context, cy *Cycle, now time.Time) {
 	if !c.o.Explain {
 		trace = nil
 	}
-	cy.Plan, c.state = c.o.Manager.Shed(cy.Snapshot, c.state, rand.New(rand.NewPCG(c.seed, uint64(cy.N))), trace)
+	snap, drained := c.undrained(cy.Snapshot)
+	cy.Plan, c.state = c.o.Manager.Shed(snap, c.state, rand.New(rand.NewPCG(c.seed, uint64(cy.N))), trace)
 	c.addSplits(ctx, cy, trace)
 	if trace != nil {
 		cy.LeftOut = trace.Entries
 	}
+	cy.LeftOut = append(cy.LeftOut, drained...)
+	c.heedDrains()
 	cy.Harm = c.harm(ctx, cy, now)
 	c.guard = guard.Observe(c.guard, cy.Snapshot, cy.Harm, c.o.Limits)
 	cy.Verdict = guard.Check(cy.Snapshot, cy.Plan.Decisions, policies(cy.Snapshot), c.guard, c.o.Limits)

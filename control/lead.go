@@ -26,6 +26,7 @@ type leading struct {
 	orders  map[string]json.RawMessage
 	cures   watch.CureState
 	clients HarmState
+	drain   draining
 	elector *Elector
 	beat    time.Time // when the lock was last confirmed for its own sake
 }
@@ -99,6 +100,7 @@ func (c *Controller) restore(ctx context.Context, e *Elector) error {
 	} else if why == "" {
 		why = "the guard's: " + err.Error()
 	}
+	c.heedDrains()
 	if why == "" {
 		return nil
 	}

@@ -45,7 +45,7 @@ func (c *Controller) rest(ctx context.Context, d time.Duration, meanwhile func(c
 	}
 }
 
-// attend does what operators ask, and looks at what earlier leaders began.
+// attend does what operators ask, looks at what earlier leaders began, and empties the brokers that are drained.
 func (c *Controller) attend(ctx context.Context) error {
 	if err := c.interrupt(ctx); err != nil {
 		return err
@@ -53,12 +53,16 @@ func (c *Controller) attend(ctx context.Context) error {
 	for {
 		r, ok := c.elector.next(func(Command) bool { return true })
 		if !ok {
-			return c.settleHeld(ctx)
+			break
 		}
 		if err := c.obey(ctx, r); err != nil {
 			return err
 		}
 	}
+	if err := c.settleHeld(ctx); err != nil {
+		return err
+	}
+	return c.drainRound(ctx)
 }
 
 // interrupt does what cannot wait until a plan is carried out: pausing, and the end of a pause.
@@ -142,6 +146,9 @@ func (c *Controller) perform(ctx context.Context, k Command) (text string, then 
 		return c.approve(ctx, k)
 	case CommandDiscard:
 		return c.discard(ctx, k)
+	case CommandDrain, CommandUndrain:
+		text, err = c.orderDrain(ctx, k)
+		return text, nil, err
 	}
 	if h := c.o.Handlers[k.What]; h != nil {
 		text, err = h(ctx, k, c.orders)

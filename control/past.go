@@ -1,6 +1,7 @@
 package control
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -79,7 +80,9 @@ func (h *Past) Apply(key string, payload []byte) {
 	}
 	switch r.Kind {
 	case KindPlan:
-		h.batch, h.planned = batch{}, r.At
+		if h.batch = (batch{}); r.Plan.Strategy != DrainStrategy { // a drain is between the cycles
+			h.planned = r.At
+		}
 		if r.Review == nil && r.Pause == nil {
 			left := slices.Clone(r.Cures)
 			if r.Verdict != nil {
@@ -124,6 +127,14 @@ func (h *Past) remove(key string) {
 	}
 	h.bytes -= h.entries[i].size
 	h.entries = slices.Delete(h.entries, i, i+1)
+}
+
+// Orders are the standing orders of operators.
+func (h *Past) Orders() map[string]json.RawMessage {
+	if h.memory == nil {
+		return nil
+	}
+	return h.memory.Orders
 }
 
 // Len is how many records the log holds, and of how many bytes.

@@ -127,7 +127,6 @@ func TestMoveUnloadSplit(t *testing.T) {
 		target = brokers[1].ID // there is nothing to refuse where it is already
 	}
 	refuses(t, c, "a Ballast process acts", "move", bundles[1], "--to", target, "--execute")
-	refuses(t, c, "a Ballast process acts", "drain", brokers[0].ID, "--execute")
 	if owner := c.Owners(t, ns)[bundles[1]]; owner != target {
 		if d := command(t, c, 0, "move", bundles[1], "--to", target, "--execute", "--beside-leader"); len(d.Outcomes) != 1 || d.Outcomes[0].Owner != target {
 			t.Errorf("beside the leader: %+v", d)

@@ -16,10 +16,17 @@ import (
 	"github.com/ballast-lb/ballast/plan"
 )
 
+// drainHow is how a drain is followed.
+type drainHow struct {
+	hold   time.Duration // nobody leads: how long to stay after the broker is empty
+	wait   time.Duration // for the leader's answer
+	detach bool          // the leader does it, and nobody waits for that
+}
+
 func newDrain(a *app) *cobra.Command {
 	var o operation
 	var also []string
-	var hold time.Duration
+	var how drainHow
 	cmd := &cobra.Command{
 		Use:   "drain BROKER",
 		Short: "Empty a broker, evenly and within the budgets",
@@ -27,16 +34,33 @@ func newDrain(a *app) *cobra.Command {
 allow, at most ballastMaxBundlesPerCycle at a time, at the pace of ballastMaxTopicsPerSecond. What may not leave is named: bundles
 of pulsar/system and the broker's own namespaces, and what no other broker may take. Policies are not changed.
 
-It ends when the broker is empty. An empty broker is the favourite of every placement: with --hold it stays for so long, or
-until it is stopped, or the broker is gone, and moves away what arrives. While it runs nobody else acts: it holds the lock.
+Beside "ballast run --mode govern" the leader does it: the order is in the decision log, a leader that comes later goes on with it,
+and it lasts until "ballast undrain". What arrives later is moved away. The command follows it until the broker is empty; stopping
+the command does not stop the drain, and with --detach it ends once the leader has taken the order.
+
+While nobody governs the command does it by itself, holds the lock meanwhile, and ends when the broker is empty. An empty broker
+is the favourite of every placement: with --hold it stays for so long, or until it is stopped, or the broker is gone, and moves
+away what arrives.
 ` + operationExit,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if hold < 0 {
-				return fmt.Errorf("--hold is %v: it must not be negative", hold)
+			switch {
+			case how.hold < 0:
+				return fmt.Errorf("--hold is %v: it must not be negative", how.hold)
+			case how.wait < time.Second:
+				return fmt.Errorf("--wait is %v: it must be at least 1s", how.wait)
+			case how.detach && !o.execute:
+				return errors.New("--detach says how to act: it needs --execute")
 			}
 			if o.execute {
-				return a.drain(cmd.Context(), o, args[0], also, hold)
+				err := a.drainLed(cmd.Context(), o, args[0], also, how)
+				if !errors.Is(err, control.ErrNoLeader) {
+					return err
+				}
+				if how.detach {
+					return fmt.Errorf("--detach leaves the drain to the leader: %w", err)
+				}
+				return a.drain(cmd.Context(), o, args[0], also, how.hold)
 			}
 			return a.operate(cmd.Context(), o, func(l *live) ([]plan.Decision, []plan.LeftOut, error) {
 				p, _, err := l.drainPlan(cmd.Context(), args[0], also, nil)
@@ -46,12 +70,14 @@ until it is stopped, or the broker is gone, and moves away what arrives. While i
 	}
 	o.flags(cmd)
 	cmd.Flags().StringSliceVar(&also, "also", nil, "other brokers that are being drained: nothing is moved to them")
-	cmd.Flags().DurationVar(&hold, "hold", 0, "stay for so long after the broker is empty, and move away what arrives")
+	cmd.Flags().DurationVar(&how.hold, "hold", 0, "while nobody governs: stay for so long after the broker is empty, and move away what arrives")
+	cmd.Flags().DurationVar(&how.wait, "wait", 15*time.Second, "how long to wait for the leader's answer")
+	cmd.Flags().BoolVar(&how.detach, "detach", false, "let the leader drain the broker, and do not wait until it is empty")
 	cmd.Flags().Lookup("beside-leader").Hidden = true
 	check := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
 		if o.beside {
-			return errors.New("drain does not act beside another process: that one would move bundles back")
+			return errors.New("drain does not act beside another process, which would move bundles back: the leader does it")
 		}
 		return check(cmd, args)
 	}
@@ -59,31 +85,20 @@ until it is stopped, or the broker is gone, and moves away what arrives. While i
 }
 
 func newUndrain(a *app) *cobra.Command {
-	return &cobra.Command{
+	var flags commandFlags
+	cmd := &cobra.Command{
 		Use:   "undrain BROKER",
 		Short: "Let a drained broker take bundles again",
-		Long: `A drain lasts as long as "ballast drain" runs and leaves nothing behind: no policy, no setting. undrain says so, and whether
-such a process may be running.`,
-		Args: cobra.ExactArgs(1),
+		Long: `Tells the process that governs to end the drain of a broker. While nobody governs there is nothing to end but an order that the
+next leader would go on with: undrain says so. A "ballast drain" that drains by itself ends with its process.`,
+		Args:    cobra.ExactArgs(1),
+		PreRunE: func(*cobra.Command, []string) error { return flags.check() },
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := a.live(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer l.end()
-			id, err := l.broker("BROKER", args[0])
-			if err != nil {
-				return err
-			}
-			m, end := l.manual(false)
-			defer end()
-			if err := m.Begin(cmd.Context()); err != nil {
-				return control.Beside(err, "if that is ballast drain "+id+", stop it: nothing else keeps bundles away")
-			}
-			_, err = fmt.Fprintf(a.stdout, "%s is not drained: it takes bundles as the cluster places them\n", id)
-			return err
+			return a.undrain(cmd.Context(), args[0], flags.reason, flags.wait)
 		},
 	}
+	flags.add(cmd, "why; it goes into the decision log")
+	return cmd
 }
 
 // drainPlan looks anew and plans the drain of a broker.
@@ -210,8 +225,8 @@ func (l *live) keepEmpty(ctx context.Context, m *control.Manual, o operation, id
 }
 
 // elsewhere are the broker's own namespaces, which are on no ownership log and never leave it.
-func (l *live) elsewhere(ctx context.Context, id string) (out []plan.LeftOut) {
-	names, err := l.cluster.Owned(ctx, id)
+func (s *session) elsewhere(ctx context.Context, id string) (out []plan.LeftOut) {
+	names, err := s.cluster.Owned(ctx, id)
 	if err != nil {
 		return nil
 	}

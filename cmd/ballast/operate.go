@@ -245,15 +245,25 @@ func (l *live) decision(action plan.Action, bundle, source, destination string, 
 	return d
 }
 
-// statistics fills the figures of all bundles into the look, from the brokers' own statistics of topics: what brokers publish
-// names only their top bundles.
+// statistics fills the figures of all bundles into the look.
 func (l *live) statistics(ctx context.Context) error {
-	snap := *l.look.Snapshot
+	snap, err := l.figures(ctx, l.look.Snapshot)
+	if err != nil {
+		return err
+	}
+	l.look.Snapshot = snap
+	return nil
+}
+
+// figures fills the figures of all bundles into a snapshot, from the brokers' own statistics of topics: what brokers publish
+// names only their top bundles.
+func (s *session) figures(ctx context.Context, of *cluster.Snapshot) (*cluster.Snapshot, error) {
+	snap := *of
 	snap.Bundles = slices.Clone(snap.Bundles)
 	for i := range snap.Brokers {
-		list, err := l.cluster.TopicStats(ctx, snap.Brokers[i].ID)
+		list, err := s.cluster.TopicStats(ctx, snap.Brokers[i].ID)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		begun := map[int]bool{}
 		for _, t := range list {
@@ -278,8 +288,7 @@ func (l *live) statistics(ctx context.Context) error {
 			b.Stats.Topics++
 		}
 	}
-	l.look.Snapshot = snap.Index()
-	return nil
+	return snap.Index(), nil
 }
 
 // owned is the bundle in a snapshot when a broker serves it.

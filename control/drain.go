@@ -1,0 +1,285 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ballast-lb/ballast/cluster"
+	"github.com/ballast-lb/ballast/drain"
+	"github.com/ballast-lb/ballast/guard"
+	"github.com/ballast-lb/ballast/plan"
+)
+
+// The commands that begin and end a standing drain; their Args are DrainArgs.
+const (
+	CommandDrain   = "drain"
+	CommandUndrain = "undrain"
+)
+
+// DrainStrategy is the strategy of a plan that empties a broker.
+const DrainStrategy = "drain"
+
+// DrainArgs say what is drained.
+type DrainArgs struct {
+	Broker string   `json:"broker"`
+	Also   []string `json:"also,omitempty"` // other brokers that receive nothing of it
+}
+
+// DrainOrder is a standing order to keep a broker empty, until it is ended.
+type DrainOrder struct {
+	Since  int64    `json:"since"` // Unix ms
+	By     string   `json:"by,omitempty"`
+	Reason string   `json:"reason,omitempty"`
+	Also   []string `json:"also,omitempty"`
+}
+
+// How a round of a drain ends, and what each cycle says of a broker that is drained.
+var (
+	DrainGoesOn  = plan.Code{ID: "DRAIN_GOES_ON", Template: "{broker} is drained: {leave} bundles leave, {waiting} are on their way, {stay} stay"}
+	DrainedEmpty = plan.Code{ID: "DRAIN_EMPTY", Template: "{broker} is drained and nothing is left on it that may leave; {stay} bundles stay"}
+	DrainStands  = plan.Code{ID: "DRAIN_STANDS", Template: "{broker} is drained since {since} by {by}, until ballast undrain: {reason}"}
+)
+
+const (
+	drainPause = time.Second     // between two rounds that move nothing
+	drainBlind = 5 * time.Second // after a look that failed
+)
+
+// draining is what a leader remembers of its drains beside the orders.
+type draining struct {
+	next   time.Time         // of the next round
+	told   map[string]string // broker -> what the last record said
+	failed map[string]bool   // bundles whose last move failed
+}
+
+// Drains are the standing drains in a leader's orders, by broker id.
+func Drains(orders map[string]json.RawMessage) (map[string]DrainOrder, error) {
+	out := map[string]DrainOrder{}
+	raw, ok := orders[DrainStrategy]
+	if !ok {
+		return out, nil
+	}
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return nil, fmt.Errorf("standing drains: %w", err)
+	}
+	return out, nil
+}
+
+// drains are the standing drains. Orders that this version cannot read are left as they are.
+func (c *Controller) drains() map[string]DrainOrder {
+	out, err := Drains(c.orders)
+	if err != nil {
+		c.o.Logger.Error("the standing drains are not carried out", "error", err)
+		return nil
+	}
+	return out
+}
+
+// orderDrain begins or ends a drain.
+func (c *Controller) orderDrain(ctx context.Context, k Command) (string, error) {
+	var args DrainArgs
+	if err := json.Unmarshal(k.Args, &args); err != nil {
+		return "", fmt.Errorf("%s: args are %q: %w", k.What, k.Args, err)
+	}
+	orders, err := Drains(c.orders)
+	if err != nil {
+		return "", err
+	}
+	before, drained := orders[args.Broker]
+	text := ""
+	switch {
+	case k.What == CommandUndrain && !drained:
+		return "", fmt.Errorf("%s is not drained", args.Broker)
+	case k.What == CommandUndrain:
+		delete(orders, args.Broker)
+		c.guard = guard.Undrain(c.guard, args.Broker)
+		text = fmt.Sprintf("%s was drained since %s and takes bundles again", args.Broker, clockTime(before.Since))
+	default:
+		if err := c.mayDrain(ctx, args, orders); err != nil {
+			return "", err
+		}
+		order := DrainOrder{Since: c.o.Clock.Now().UnixMilli(), By: k.By, Reason: k.Reason, Also: args.Also}
+		if drained {
+			order.Since = before.Since
+		}
+		orders[args.Broker] = order
+		c.guard = guard.Drain(c.guard, args.Broker, order.Since)
+		text = fmt.Sprintf("%s is drained from now on, until ballast undrain %s", args.Broker, args.Broker)
+	}
+	raw, err := json.Marshal(orders)
+	if err != nil {
+		return "", err
+	}
+	c.orders = maps.Clone(c.orders)
+	c.orders[DrainStrategy] = raw
+	delete(c.drain.told, args.Broker) // whoever asked waits to be told
+	c.drain.next = time.Time{}
+	return text, nil
+}
+
+// mayDrain checks that the brokers are there, and that one is left to serve.
+func (c *Controller) mayDrain(ctx context.Context, args DrainArgs, orders map[string]DrainOrder) error {
+	look, err := c.o.Viewer.Look(ctx, c.o.Clock.Now())
+	if err != nil {
+		return fmt.Errorf("the cluster cannot be looked at: %w", err)
+	}
+	ids := brokerIDs(look.Snapshot)
+	for _, id := range append([]string{args.Broker}, args.Also...) {
+		if !slices.Contains(ids, id) {
+			return fmt.Errorf("broker is %q: it must be a registered one, one of %s", id, strings.Join(ids, ", "))
+		}
+	}
+	left := slices.DeleteFunc(ids, func(id string) bool {
+		_, drained := orders[id]
+		return drained || id == args.Broker || slices.Contains(args.Also, id)
+	})
+	if len(left) == 0 {
+		return fmt.Errorf("broker is %q: no other would be left that is not drained", args.Broker)
+	}
+	return nil
+}
+
+// heedDrains tells the guard who receives nothing, whatever it remembers itself.
+func (c *Controller) heedDrains() {
+	for id, order := range c.drains() {
+		c.guard = guard.Drain(c.guard, id, order.Since)
+	}
+}
+
+// undrained is the snapshot that a strategy plans from: a broker that is drained is none to it, or it would be the favourite of
+// every move. Its own bundles leave by the drain. It also says that the drains stand.
+func (c *Controller) undrained(snap *cluster.Snapshot) (*cluster.Snapshot, []plan.LeftOut) {
+	orders := c.drains()
+	if len(orders) == 0 {
+		return snap, nil
+	}
+	var told []plan.LeftOut
+	for _, id := range slices.Sorted(maps.Keys(orders)) {
+		o := orders[id]
+		told = append(told, plan.LeftOut{Broker: id, Why: DrainStands.Because(plan.S("broker", id), plan.S("since", clockTime(o.Since)),
+			plan.S("by", named(o.By, "an operator")), plan.S("reason", named(o.Reason, "no reason given")))})
+	}
+	out := *snap
+	out.Brokers = slices.DeleteFunc(slices.Clone(snap.Brokers), func(b cluster.Broker) bool { _, ok := orders[b.ID]; return ok })
+	out.Load = slices.DeleteFunc(slices.Clone(snap.Load), func(l cluster.BrokerLoad) bool { _, ok := orders[l.Broker]; return ok })
+	return out.Index(), told
+}
+
+func named(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
+}
+
+// drainRound moves away what is on brokers that are drained, as much as the budgets of a cycle allow. It is done between cycles,
+// during a pause, too: it is what an operator ordered. A round that does something, or finds something new, is on record as a
+// plan of DrainStrategy.
+func (c *Controller) drainRound(ctx context.Context) error {
+	orders := c.drains()
+	now := c.o.Clock.Now()
+	if len(orders) == 0 || now.Before(c.drain.next) {
+		return nil
+	}
+	c.drain.next = now.Add(drainPause)
+	look, err := c.o.Viewer.Look(ctx, now)
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		c.o.Logger.Warn("a drain waits: the cluster cannot be looked at", "error", err)
+		c.drain.next = now.Add(drainBlind)
+		return nil
+	}
+	if len(look.Frozen) > 0 {
+		c.drain.next = now.Add(drainBlind)
+		return nil
+	}
+	if c.o.Figures != nil && holds(look.Snapshot, orders) {
+		if snap, err := c.o.Figures(ctx, look.Snapshot); err == nil {
+			look.Snapshot = snap
+		} else {
+			c.o.Logger.Debug("a drain goes by the figures that brokers publish", "error", err)
+		}
+	}
+	c.heedDrains()
+	for _, id := range slices.Sorted(maps.Keys(orders)) {
+		if look.Snapshot.BrokerIndex(id) < 0 {
+			delete(c.drain.told, id) // it is told again when it is back
+			continue
+		}
+		if err := c.drainOne(ctx, look, id, orders); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// holds says whether a drained broker has a bundle.
+func holds(snap *cluster.Snapshot, orders map[string]DrainOrder) bool {
+	return slices.ContainsFunc(snap.Bundles, func(b cluster.Bundle) bool { _, ok := orders[b.Owner]; return ok })
+}
+
+// drainOne is a round of one broker.
+func (c *Controller) drainOne(ctx context.Context, look *Look, id string, orders map[string]DrainOrder) error {
+	snap, order := look.Snapshot, orders[id]
+	others := slices.Concat(order.Also, slices.Sorted(maps.Keys(orders)))
+	p := drain.Of(drain.Input{Snapshot: snap, Policies: policies(snap), Broker: id, Others: others, Failed: c.drain.failed})
+	for i := range p.Decisions {
+		p.Decisions[i].Why.Text += fmt.Sprintf("; %s ordered it: %s", named(order.By, "an operator"), named(order.Reason, "no reason given"))
+	}
+	c.n++
+	cy := &Cycle{N: c.n, At: snap.Now, Mode: c.o.Mode, Missing: look.Missing, LeftOut: slices.Concat(p.Stay, p.Waiting), Snapshot: snap}
+	cy.Plan = plan.Plan{Strategy: DrainStrategy, At: snap.Now, Decisions: p.Decisions, Outcome: DrainGoesOn.Because(plan.S("broker", id),
+		plan.N("leave", len(p.Decisions)), plan.N("waiting", len(p.Waiting)), plan.N("stay", len(p.Stay)))}
+	if p.Empty() {
+		cy.Plan.Outcome = DrainedEmpty.Because(plan.S("broker", id), plan.N("stay", len(p.Stay)))
+	}
+	cy.Verdict = guard.Check(snap, p.Decisions, policies(snap), c.guard, c.o.Limits)
+	c.restrict(cy)
+	says := cy.Plan.Outcome.Text
+	for _, l := range p.Stay {
+		says += " " + l.Bundle + l.Why.Code
+	}
+	for _, r := range cy.Verdict.Refused {
+		says += " " + r.Decision.Bundle + r.Why.Code
+	}
+	if len(cy.Verdict.Run) == 0 && c.drain.told[id] == says {
+		c.n--
+		return nil
+	}
+	c.drain.told[id] = says
+	if err := c.finish(ctx, cy); err != nil {
+		return err
+	}
+	c.o.Logger.Info("drain", "broker", id, "run", len(cy.Verdict.Run), "outcome", cy.Plan.Outcome.String())
+	err := c.act(ctx, cy, cy.At, cy.Verdict.Run)
+	c.o.Metrics.acted(cy.Outcomes)
+	for _, out := range cy.Outcomes {
+		if delete(c.drain.failed, out.Decision.Bundle); out.Failed() {
+			c.drain.failed[out.Decision.Bundle] = true
+			continue
+		}
+		c.drain.next = time.Time{} // what moved may have made room for more
+	}
+	return err
+}
+
+// DrainOf is the broker that a record of a drain is about, and whether nothing is left on it that may leave; ok = false for other
+// records.
+func DrainOf(r Record) (broker string, empty, ok bool) {
+	if r.Kind != KindPlan || r.Plan == nil || r.Plan.Strategy != DrainStrategy {
+		return "", false, false
+	}
+	for _, n := range r.Plan.Outcome.Numbers {
+		if n.Name == "broker" {
+			return n.Text, r.Plan.Outcome.Code == DrainedEmpty.ID, true
+		}
+	}
+	return "", false, false
+}
