@@ -35,11 +35,11 @@ func TestInspectingAModularCluster(t *testing.T) {
 	flow.AwaitFlow(t)
 	i := &inspected{c: c, ns: ns, layout: layout}
 	i.averages(t)
+	t.Run("bad input", func(t *testing.T) { badLooks(t, c) }) // first: it has the program built, which would take the time of the next
 	t.Run("report", i.report)
 	t.Run("bundles", i.bundles)
 	t.Run("brokers", i.brokers)
 	t.Run("migrate plan", i.migration)
-	t.Run("bad input", func(t *testing.T) { badLooks(t, c) })
 	if diff := cmp.Diff(before, conf(t, c)); diff != "" {
 		t.Errorf("looking changed the dynamic configuration:\n%s", diff)
 	}
@@ -112,7 +112,7 @@ type shownBundles struct {
 	Notes   []string
 }
 
-// bundles: owners by lookup, topics by the layout, rates by the reports, the averages by the formula, and near those that the
+// bundles: owners by lookup, topics and rates by the reports, the averages by the formula, and near those that the
 // brokers' leader keeps in ZooKeeper, which sampled at other moments.
 func (i *inspected) bundles(t *testing.T) {
 	keeper, err := zookeeper.New(zookeeper.Options{Servers: []string{"zk:" + i.c.ZooKeeper()}, Logger: slog.New(slog.DiscardHandler)})
@@ -122,7 +122,7 @@ func (i *inspected) bundles(t *testing.T) {
 	defer keeper.Close()
 	var shown shownBundles
 	harness.Eventually(t, time.Minute, "the rates of the bundles", func(ctx context.Context) error {
-		reported, err := during(func() (map[string][4]float64, error) { return i.reported(ctx) }, func() {
+		reported, err := during(func() (map[string]event.NamespaceBundleStats, error) { return i.reported(ctx) }, func() {
 			shown = shownBundles{}
 			if code := into(t, i.c, &shown, "bundles", "--namespace", i.ns); code != 0 || len(shown.Notes) > 0 {
 				t.Fatalf("exit code %d, notes %v", code, shown.Notes)
@@ -132,7 +132,10 @@ func (i *inspected) bundles(t *testing.T) {
 			return err
 		}
 		for _, b := range shown.Bundles {
-			if b.Now == nil || !slices.ContainsFunc(reported, func(r map[string][4]float64) bool { return r[b.Name] == ratesOf(b.Now) }) {
+			if b.Now == nil || b.Topics == nil || !slices.ContainsFunc(reported, func(r map[string]event.NamespaceBundleStats) bool {
+				s := r[b.Name]
+				return four(&s) == ratesOf(b.Now) && s.Topics == *b.Topics
+			}) {
 				return fmt.Errorf("%s has %v in the first of %d reports; shown is %v", b.Name, reported[0][b.Name], len(reported), b.Now)
 			}
 		}
@@ -147,8 +150,8 @@ func (i *inspected) bundles(t *testing.T) {
 				count++
 			}
 		}
-		if b.Namespace != i.ns || b.Topics == nil || *b.Topics != count {
-			t.Errorf("%s has %d topics; shown: %+v", b.Name, count, b)
+		if b.Namespace != i.ns || *b.Topics < count { // brokers may have one of their own in a namespace
+			t.Errorf("%s has at least %d topics, shown are %d", b.Name, count, *b.Topics)
 		}
 		kept := i.kept[b.Name]
 		if b.Short == nil || b.Long == nil || kept == nil {
@@ -202,9 +205,9 @@ func (i *inspected) bundles(t *testing.T) {
 	}
 }
 
-// reported are the rates of the bundles in the brokers' reports.
-func (i *inspected) reported(ctx context.Context) (map[string][4]float64, error) {
-	out := map[string][4]float64{}
+// reported are the statistics of the bundles in the brokers' reports.
+func (i *inspected) reported(ctx context.Context) (map[string]event.NamespaceBundleStats, error) {
+	out := map[string]event.NamespaceBundleStats{}
 	for _, b := range i.c.Brokers() {
 		document, err := getAt(ctx, b, "/admin/v2/broker-stats/load-report")
 		if err != nil {
@@ -216,7 +219,7 @@ func (i *inspected) reported(ctx context.Context) (map[string][4]float64, error)
 		}
 		stats := r.Stats()
 		for k := range stats {
-			out[stats[k].Bundle] = four(&stats[k].Stats)
+			out[stats[k].Bundle] = stats[k].Stats
 		}
 	}
 	return out, nil

@@ -198,7 +198,7 @@ func TestReporter(t *testing.T) {
 			flow.AwaitFlow(t)
 			t.Run("a crashed one before", func(t *testing.T) { afterACrash(t, c) })
 			victim, others := c.Brokers()[2], c.Brokers()[:2]
-			// Pulsar needs half a minute to see that a broker is dead; as long as that nobody could write to topics that it serves.
+			// Pulsar needs a while to see that a broker is dead; as long as that nobody could write to topics that it serves.
 			apart(t, c, victim, topics.BrokerLoadData, topics.TopBundles, topics.LocalBrokerData, topics.Reporter, topics.Reported)
 			r := report(t, c, nil)
 			r.awaitAll(t, c.Brokers())
