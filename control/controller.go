@@ -219,6 +219,9 @@ func (c *Controller) observe(cy *Cycle, now time.Time) {
 	if c.o.Observer == nil {
 		return
 	}
+	if len(cy.Frozen) == 0 {
+		c.o.Observer.look(cy.Snapshot)
+	}
 	if seen, ok := c.o.Observer.Observed(c.state, now); ok {
 		cy.Observed = &seen
 		for _, m := range seen.Moves {

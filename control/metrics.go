@@ -49,7 +49,7 @@ func NewMetrics(r prometheus.Registerer, clusterName string) *Metrics {
 			Help: "Time from the request of a move until its new owner was seen.", Buckets: prometheus.ExponentialBuckets(0.05, 2, 12)}),
 		missing:   gauge("ballast_brokers_not_heard", "Registered brokers without load data."),
 		unwatched: gauge("ballast_nobody_balances", "1 when the built-in balancing is off and no Ballast acts."),
-		agreement: gauge("ballast_agreement_ratio", "Share of the cluster's own moves that TransferShedder would have made, a fraction."),
+		agreement: gauge("ballast_agreement_ratio", "Share of the cluster's own moves that the plan on the same data has, a fraction."),
 	}
 	r.MustRegister(m.usage, m.stats, m.bundles, m.brokers, m.breakdown, m.cycles, m.outcomes, m.requests, m.duration, m.missing, m.unwatched, m.agreement)
 	return m
@@ -117,7 +117,7 @@ func (m *Metrics) Unwatched(on bool) {
 	}
 }
 
-// Agreement sets the share of the cluster's own moves that TransferShedder would have made (0 to 1).
+// Agreement sets the share of the cluster's own moves that the plan on the same data has (0 to 1).
 func (m *Metrics) Agreement(share float64) {
 	if m != nil {
 		m.agreement.Set(share)

@@ -25,14 +25,20 @@ type Explainer interface {
 // Observer collects the moves of the cluster's own balancer, together with the picture of the cluster from before the first
 // move of each of its cycles.
 type Observer struct {
-	views     *Views
+	views     *Views // nil = looks are compared
 	explainer Explainer
+	looks     lookMoves
 
 	mu        sync.Mutex
 	agreement extensible.Agreement
 	open      []extensible.Move // moves of the cycle that is going on
 	last      time.Time         // when the newest of them was seen, by our clock
 	before    *cluster.Snapshot // the picture before the first of them; nil when none was made yet
+
+	ended struct { // the cycle before, when a look found both its end and the beginning of the next one
+		moves  []extensible.Move
+		before *cluster.Snapshot
+	}
 }
 
 // NewObserver watches the ownership topic from now on.
@@ -62,15 +68,28 @@ func (o *Observer) see(e OwnershipEvent) {
 	o.open, o.last = append(o.open, move), e.At
 }
 
+// over says whether the balancer's cycle is over.
+func (o *Observer) over(now time.Time) bool {
+	if o.views == nil {
+		return now.Sub(o.last) >= o.looks.lag
+	}
+	return now.Sub(o.last) >= cycleGap
+}
+
 // Observed is the observation of the balancer's last cycle once it is over; false while there is none.
 func (o *Observer) Observed(state plan.State, now time.Time) (extensible.Observation, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.open) == 0 || now.Sub(o.last) < cycleGap {
-		return extensible.Observation{}, false
+	moves, before := o.ended.moves, o.ended.before
+	o.ended.moves, o.ended.before = nil, nil
+	if len(moves) == 0 {
+		if len(o.open) == 0 || !o.over(now) {
+			return extensible.Observation{}, false
+		}
+		moves, before = o.open, o.before
+		o.open, o.before = nil, nil
 	}
-	seen := o.explainer.Explain(o.before, state, o.open)
-	o.open, o.before = nil, nil
+	seen := o.explainer.Explain(before, state, moves)
 	o.agreement.Add(seen, now.UnixMilli())
 	return seen, true
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/ballast-lb/ballast/plan"
 )
 
-// Move is a bundle that left a broker, as seen on the ownership topic.
+// Move is a bundle that left a broker, as seen on the ownership topic or between two looks at load reports.
 type Move struct {
 	Bundle      string `json:"bundle"`
 	Source      string `json:"source"`
@@ -81,8 +81,14 @@ type Observation struct {
 func (m *Manager) Explain(snap *cluster.Snapshot, state plan.State, moves []Move) Observation {
 	trace := &plan.Trace{}
 	now, _ := m.Shed(snap, state, nil, trace)
+	return Compare(snap, &now, m.eager(snap, state), trace, moves)
+}
+
+// Compare compares moves with a plan on the snapshot from before them, its trace, and eager: what would be planned if nothing had to
+// wait. A decision without a destination agrees with any: the cluster chose it.
+func Compare(snap *cluster.Snapshot, now, eager *plan.Plan, trace *plan.Trace, moves []Move) Observation {
 	o := Observation{At: snap.Now, Outcome: now.Outcome}
-	c := &comparison{snap: snap, now: &now, trace: trace, eager: m.eager(snap, state)}
+	c := &comparison{snap: snap, now: now, trace: trace, eager: eager}
 	for _, move := range moves {
 		o.Moves = append(o.Moves, c.explain(move))
 	}
@@ -114,9 +120,9 @@ func (c *comparison) explain(m Move) Explained {
 	out := Explained{Move: m}
 	planned := find(c.now, m)
 	switch eager := find(c.eager, m); {
-	case planned != nil && planned.Destination == m.Destination:
+	case planned != nil && agree(planned, m):
 		out.Verdict, out.Why = Same, planned.Why
-	case eager != nil && eager.Destination == m.Destination:
+	case eager != nil && agree(eager, m):
 		out.Verdict = SameButWaiting
 		waits := c.now.Outcome.String()
 		if len(c.now.Decisions) > 0 {
@@ -133,6 +139,10 @@ func (c *comparison) explain(m Move) Explained {
 		out.Verdict, out.Why = c.leftOut(m)
 	}
 	return out
+}
+
+func agree(d *plan.Decision, m Move) bool {
+	return d.Destination == "" || d.Destination == m.Destination
 }
 
 // find is the decision about the bundle of a move from the same broker, nil if there is none.

@@ -109,8 +109,10 @@ func (s *session) service(views view, mode control.Mode) (service *control.Servi
 	o.Strategy = choice.Manager + "/" + choice.Shedder
 	var elector *control.Elector
 	end = func() {}
-	if published, ok := views.(*control.Views); ok && mode == control.Observe {
-		if e, ok := c.(control.Explainer); ok {
+	if mode == control.Observe {
+		if published, ok := views.(*control.Views); !ok {
+			o.Observer = control.NewLookObserver(control.Explaining{Manager: c})
+		} else if e, ok := c.(control.Explainer); ok {
 			o.Observer = control.NewObserver(published, e)
 		}
 	}

@@ -33,7 +33,7 @@ func newRun(a *app) *cobra.Command {
 		Short: "Follow the cluster and, in govern, keep it even",
 		Long: `Runs until it is stopped, one cycle every ballastCycleInterval.
 
-observe compares what the cluster's own balancer does with what TransferShedder says, advise plans and explains, govern plans and
+observe compares what the cluster's own balancer does with the plan on the same data, advise plans and explains, govern plans and
 acts. Only one process acts on a cluster; further ones stand by. govern refuses while the built-in shedder is on, unless
 --take-over: then it writes down what it finds, switches the shedder off, and puts everything back when it leaves, or at
 the next start after a crash, or by "ballast release".`,
