@@ -15,6 +15,7 @@ import (
 	"github.com/ballast-lb/ballast/control"
 	"github.com/ballast-lb/ballast/event"
 	"github.com/ballast-lb/ballast/guard"
+	"github.com/ballast-lb/ballast/ownership"
 	"github.com/ballast-lb/ballast/plan"
 	"github.com/ballast-lb/ballast/settings"
 	"github.com/ballast-lb/ballast/simulate"
@@ -516,6 +517,63 @@ func TestGovernThroughTheChannel(t *testing.T) {
 	want := []control.Kind{control.KindLeader, control.KindPlan, control.KindIntent, control.KindOutcome, control.KindIntent, control.KindOutcome, control.KindLeader}
 	if diff := cmp.Diff(want, w.journal.kinds()); diff != "" {
 		t.Errorf("records (-want +got):\n%s", diff)
+	}
+}
+
+// overtaken is the ownership topic as another goroutine follows it: records come between a snapshot and what is made of it.
+type overtaken struct {
+	*control.Views
+	t       *testing.T
+	written func() bool
+	going   chan error
+}
+
+func (o *overtaken) Reading(ctx context.Context) (ownership.Reading, error) {
+	if o.going == nil && o.written() {
+		return ownership.Reading{CaughtUp: true}, nil // not a record further
+	}
+	o.join()
+	return o.Views.Reading(ctx)
+}
+
+func (o *overtaken) join() {
+	if o.going != nil {
+		if err := <-o.going; err != nil {
+			o.t.Error(err)
+		}
+	}
+}
+
+func (o *overtaken) Ownership() *ownership.Snapshot {
+	s := o.Views.Ownership()
+	if o.going == nil && o.written() {
+		o.going = make(chan error, 1)
+		caught := make(chan struct{})
+		go func() {
+			if err := o.CatchUp(o.t.Context()); err != nil {
+				o.going <- err
+			}
+			close(o.going)
+			close(caught)
+		}()
+		select { // whoever holds the channel's lock is not overtaken
+		case <-caught:
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	return s
+}
+
+// A record that comes while the present owners are looked at does not make them look like what came after it.
+func TestChannelIsOvertaken(t *testing.T) {
+	s := set(t, 4, nil, nil)
+	before := ownershipRecords(t, s.Embedded)
+	topic := &overtaken{Views: s.views, t: t, written: func() bool { return ownershipRecords(t, s.Embedded) > before }}
+	ch := control.NewChannel(control.ChannelOptions{Cluster: s.Embedded, Topic: topic, Log: s.Log(), Lock: s.lock, Clock: s.Embedded, Logger: quiet,
+		Limits: control.ChannelLimits{Concurrent: 16, Seen: 5 * time.Second, Verify: 20 * time.Second, Poll: 20 * time.Millisecond}})
+	defer ch.Close()
+	if o := ch.Run(t.Context(), transfer(s.names[0], a, b)); o.Result != control.Done || topic.going == nil {
+		t.Errorf("%+v", o)
 	}
 }
 
