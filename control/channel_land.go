@@ -17,7 +17,9 @@ func (r *channelRun) land(ctx context.Context) {
 	if _, err := r.x.o.Topic.Reading(context.WithoutCancel(ctx)); err != nil {
 		r.x.o.Logger.Warn("the ownership topic cannot be read", "error", err)
 	}
-	snapshot, over := r.x.o.Topic.Ownership(), r.vigil.over()
+	over := r.vigil.over()
+	r.x.mu.Lock() // the snapshot is no older than the last record that was seen
+	snapshot := r.x.o.Topic.Ownership()
 	still := r.flights[:0]
 	var ended []Outcome
 	for _, f := range r.flights {
@@ -28,6 +30,7 @@ func (r *channelRun) land(ctx context.Context) {
 			still = append(still, f)
 		}
 	}
+	r.x.mu.Unlock()
 	r.flights = still
 	for _, out := range ended {
 		if !r.x.proven && !r.prove(ctx, &out) {
@@ -37,12 +40,10 @@ func (r *channelRun) land(ctx context.Context) {
 	}
 }
 
-// judge says what came of a flight, or that it is not over. When time is up it is.
+// judge says what came of a flight, or that it is not over. When time is up it is. The channel's lock is held.
 func (r *channelRun) judge(f *flight, record *ownership.Record, timeUp bool) (Outcome, bool) {
 	x := r.x
 	now := x.o.Clock.Now()
-	x.mu.Lock()
-	defer x.mu.Unlock()
 	f.attempt.Check(record)
 	if !f.ended.IsZero() {
 		now = f.ended
