@@ -51,7 +51,7 @@ func TestLoopSplitsOnModular(t *testing.T) {
 	load.AwaitFlow(t)
 	begun := time.Now()
 	p := start(t, c, append([]string{"run", "--mode", "govern", "--take-over"},
-		settings("ballastHttpListenAddress=", "ballastCycleInterval=5s", fmt.Sprintf("loadBalancerNamespaceBundleMaxTopics=%d", most))...)...)
+		settings("ballastHttpListenAddress=", "ballastCycleInterval=5s", "ballastSplit=auto", fmt.Sprintf("loadBalancerNamespaceBundleMaxTopics=%d", most))...)...)
 	harness.Eventually(t, 5*time.Minute, "no bundle is above the limit", func(context.Context) error {
 		counts, err := topicsPerBundle(c.Bundles(t, ns), layout)
 		if err != nil {
