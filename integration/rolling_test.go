@@ -118,7 +118,7 @@ func testRolling(t *testing.T, ballast bool) {
 		t.Logf("while %s was away %s had %.0f %% of the topics", b.Name, watch.who, 100*watch.most)
 		most = max(most, watch.most)
 		if ballast {
-			beside(0, "undrain", b.ID, "--execute", "--reason", "rolling restart")
+			beside(0, "undrain", b.ID, "--reason", "rolling restart")
 			beside(0, "restart-gate", "--brokers", "3", "--wait", "5m")
 		}
 	}
