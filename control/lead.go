@@ -10,6 +10,7 @@ import (
 
 	"github.com/ballast-lb/ballast/event"
 	"github.com/ballast-lb/ballast/guard"
+	"github.com/ballast-lb/ballast/ownership"
 	"github.com/ballast-lb/ballast/plan"
 	"github.com/ballast-lb/ballast/watch"
 )
@@ -161,9 +162,11 @@ func (c *Controller) found(ctx context.Context, d plan.Decision) (Outcome, bool)
 	case o.State == event.Owned && o.Owner == d.Source:
 		out.Why = fmt.Sprintf("%s still owns it", d.Source)
 		return out, false
+	case d.Action == plan.Split && o.State == event.Owned:
+		out.Result, out.Why = Failed, fmt.Sprintf("%s owns it, undivided", o.Owner)
 	case d.Action == plan.Split:
 		out.Result = Done // a bundle that was split is nobody's
-		return out, o.State != event.Splitting
+		return out, !ownership.InFlight(o.State)
 	case o.State == event.Owned && (d.Destination == "" || o.Owner == d.Destination):
 		out.Result = Done
 	case o.State == event.Owned:
