@@ -190,7 +190,7 @@ func (c *Controller) record(k Kind, cycle int64) Record {
 
 // remember appends a record with everything that a next leader goes on with.
 func (c *Controller) remember(ctx context.Context, r Record) (key string, err error) {
-	m := &Memory{Strategy: c.o.Strategy, Seed: c.seed, Pause: c.pause, Review: c.review, Held: c.held, Orders: c.orders, Clients: c.clients, Cures: c.cures}
+	m := &Memory{Strategy: c.o.Strategy, Seed: c.seed, Draws: c.draws, Pause: c.pause, Review: c.review, Held: c.held, Orders: c.orders, Clients: c.clients, Cures: c.cures}
 	if m.State, err = json.Marshal(c.state); err != nil {
 		return "", fmt.Errorf("cycle %d: write the strategy's state: %w", r.Cycle, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ballast-lb/ballast/cluster"
 	"github.com/ballast-lb/ballast/control"
 	"github.com/ballast-lb/ballast/drain"
 	"github.com/ballast-lb/ballast/guard"
@@ -128,5 +129,48 @@ func TestADrainedBrokerThatIsGone(t *testing.T) {
 	w.run(10 * time.Second)
 	if w.on(a) > 0 {
 		t.Error("what it has when it is back stays")
+	}
+}
+
+// drawing is a load manager that notes what it draws, and plans nothing.
+type drawing struct {
+	script
+	drawn *[]int
+}
+
+func (d drawing) Shed(snap *cluster.Snapshot, state plan.State, rnd plan.Rand, tr *plan.Trace) (plan.Plan, plan.State) {
+	*d.drawn = append(*d.drawn, rnd.IntN(1_000_000))
+	return d.script.Shed(snap, state, rnd, tr)
+}
+
+// Rounds of a drain, and a change of the leader in the middle of one, change nothing of what strategies draw.
+func TestDrainsDrawNothing(t *testing.T) {
+	run := func(drains bool) (drawn []int) {
+		w := drainTown(8)
+		defer w.stop()
+		w.manager = drawing{drawn: &drawn}
+		leader := w.start()
+		w.run(25 * time.Second)
+		if drains {
+			if answer := w.order(t, control.CommandDrain, drainOf(a)); !answer.Done {
+				t.Fatal(answer.Text)
+			}
+			w.run(2 * time.Second)
+			if w.on(a) == 0 {
+				t.Fatal("the drain is over already")
+			}
+		}
+		leader.kill()
+		w.start()
+		w.run(60 * time.Second)
+		return drawn
+	}
+	quietly, drained := run(false), run(true)
+	n := min(len(quietly), len(drained))
+	if n < 6 || !slices.Equal(quietly[:n], drained[:n]) {
+		t.Errorf("without a drain it drew %v, with one %v", quietly, drained)
+	}
+	if slices.Sort(quietly); len(slices.Compact(slices.Clone(quietly))) != len(quietly) {
+		t.Errorf("two plans drew the same: %v", quietly)
 	}
 }

@@ -20,7 +20,8 @@ type leading struct {
 	epoch   int64
 	seq     int64 // of the newest record
 	seed    uint64
-	unseen  int // cycles in a row that could not look at the cluster
+	draws   int64 // plans that drew from the seed
+	unseen  int   // cycles in a row that could not look at the cluster
 	pause   *Pause
 	review  *Review
 	held    []Held
@@ -76,7 +77,7 @@ func (c *Controller) restore(ctx context.Context, e *Elector) error {
 	if m == nil {
 		return nil
 	}
-	c.seed, c.pause, c.review, c.held, c.cures, c.clients = m.Seed, m.Pause, m.Review, m.Held, m.Cures, m.Clients
+	c.seed, c.draws, c.pause, c.review, c.held, c.cures, c.clients = m.Seed, m.Draws, m.Pause, m.Review, m.Held, m.Cures, m.Clients
 	if m.Orders != nil {
 		c.orders = m.Orders
 	}
