@@ -105,7 +105,7 @@ func (c *Controller) begin(ctx context.Context, cy *Cycle, d plan.Decision) (key
 	case err == nil:
 		return key, nil
 	case errors.Is(err, ErrNotHolder):
-		c.tell(ctx, cy, key, Outcome{Decision: d, Result: Skipped, Why: err.Error()})
+		_ = c.tell(ctx, cy, key, Outcome{Decision: d, Result: Skipped, Why: err.Error()}) // it logs its error
 	default: // this process was told to stop
 		if written := c.skip(ctx, cy, d, key, notBegun(ctx, err)); written != nil {
 			return "", written
@@ -128,8 +128,8 @@ func (c *Controller) intent(cy *Cycle, d plan.Decision) Record {
 func (c *Controller) ended(ctx context.Context, cy *Cycle, key string, out Outcome) error {
 	if c.o.Lock != nil {
 		if err := c.o.Lock.Held(); err != nil {
-			c.tell(ctx, cy, key, out)
-			return fmt.Errorf("cycle %d stopped at %s: %w", cy.N, out.Decision.Bundle, err)
+			err = fmt.Errorf("cycle %d stopped at %s: %w", cy.N, out.Decision.Bundle, err)
+			return errors.Join(err, c.tell(ctx, cy, key, out))
 		}
 	}
 	return c.conclude(ctx, cy, key, out)
@@ -152,15 +152,17 @@ func (c *Controller) conclude(ctx context.Context, cy *Cycle, of string, out Out
 }
 
 // tell writes down what a leader that has lost the lock still knows. The next one does not depend on it.
-func (c *Controller) tell(ctx context.Context, cy *Cycle, of string, out Outcome) {
+func (c *Controller) tell(ctx context.Context, cy *Cycle, of string, out Outcome) error {
 	cy.Outcomes = append(cy.Outcomes, out)
 	r := c.record(KindOutcome, cy.N)
 	r.Of, r.Outcome = of, &out
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), outcomeLimit)
 	defer cancel()
-	if _, err := c.append(ctx, r); err != nil {
+	_, err := c.append(ctx, r)
+	if err != nil {
 		c.o.Logger.Warn("an outcome could not be written", "bundle", out.Decision.Bundle, "result", out.Result, "error", err)
 	}
+	return err
 }
 
 // learn tells the strategy and the guard what came of a decision.
@@ -188,7 +190,7 @@ func (c *Controller) record(k Kind, cycle int64) Record {
 
 // remember appends a record with everything that a next leader goes on with.
 func (c *Controller) remember(ctx context.Context, r Record) (key string, err error) {
-	m := &Memory{Strategy: c.o.Strategy, Seed: c.seed, Pause: c.pause, Review: c.review, Held: c.held, Orders: c.orders, Clients: c.clients, Cures: c.cures}
+	m := &Memory{Strategy: c.o.Strategy, Seed: c.seed, Draws: c.draws, Pause: c.pause, Review: c.review, Held: c.held, Orders: c.orders, Clients: c.clients, Cures: c.cures}
 	if m.State, err = json.Marshal(c.state); err != nil {
 		return "", fmt.Errorf("cycle %d: write the strategy's state: %w", r.Cycle, err)
 	}
@@ -252,9 +254,12 @@ func (c *Controller) numbered(r Record) Record {
 	return r.bounded()
 }
 
+// errUnwritten is wrapped by the error of a record that could not be written.
+var errUnwritten = errors.New("write the decision log")
+
 func (c *Controller) unwritten(ctx context.Context, cycle int64, err error) error {
 	if ctx.Err() == nil && c.o.Mode == Govern {
 		err = fmt.Errorf("%w: %w", ErrStepDown, err)
 	}
-	return fmt.Errorf("cycle %d: write the decision log: %w", cycle, err)
+	return fmt.Errorf("cycle %d: %w: %w", cycle, errUnwritten, err)
 }

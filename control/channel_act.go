@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -37,9 +38,11 @@ type Hooks struct {
 const Lost Result = "lost"
 
 // actTogether is act for an Actor that can have many decisions under way: each is still preceded by its intent and a
-// confirmed lock, and followed by its outcome.
+// confirmed lock, and followed by its outcome. When one outcome cannot be written the others are not tried, which would take its
+// time for each: a next leader finds out itself what came of the intents.
 func (c *Controller) actTogether(ctx context.Context, cy *Cycle, made int64, ds []plan.Decision, actor Together) error {
 	intents := map[string]string{} // bundle -> key
+	mute := false                  // an outcome could not be written
 	return actor.RunAll(ctx, ds, Hooks{
 		Begin: func(ctx context.Context, ds []plan.Decision) ([]string, error) {
 			if err := c.interrupt(ctx); err != nil {
@@ -50,7 +53,13 @@ func (c *Controller) actTogether(ctx context.Context, cy *Cycle, made int64, ds 
 		Pace:  func(d plan.Decision) time.Duration { return time.Duration(c.o.Limits.Pause(d)) * time.Millisecond },
 		Width: func() int { return c.guard.Pace.AtOnce(c.o.Limits) },
 		End: func(out Outcome) error {
-			return c.ended(context.WithoutCancel(ctx), cy, intents[out.Decision.Bundle], out)
+			if mute {
+				cy.Outcomes = append(cy.Outcomes, out)
+				return nil
+			}
+			err := c.ended(context.WithoutCancel(ctx), cy, intents[out.Decision.Bundle], out)
+			mute = errors.Is(err, errUnwritten)
+			return err
 		},
 	})
 }

@@ -328,3 +328,53 @@ func TestChannelWritesNothingWithoutItsIntent(t *testing.T) {
 		}
 	}
 }
+
+// fullJournal takes plans and intents, and no outcome.
+type fullJournal struct {
+	memoryJournal
+	refused int
+}
+
+func (j *fullJournal) Append(ctx context.Context, r control.Record) error {
+	if r.Kind == control.KindOutcome {
+		j.refused++
+		return errors.New("no answer from the log")
+	}
+	return j.memoryJournal.Append(ctx, r)
+}
+
+// alike is an actor that begins everything at once, with the same outcome for all.
+type alike struct{ acting }
+
+func (x alike) RunAll(ctx context.Context, ds []plan.Decision, h control.Hooks) (failed error) {
+	if _, err := h.Begin(ctx, ds); err != nil {
+		return err
+	}
+	for _, d := range ds {
+		if err := h.End(x.Run(ctx, d)); failed == nil {
+			failed = err
+		}
+	}
+	return failed
+}
+
+// A log that does not answer is waited for once, and not for each of the outcomes that are still to come.
+func TestOneUnwrittenOutcomeEndsTheWriting(t *testing.T) {
+	e := small(t, map[string]string{shedding: "false"})
+	w := process(t, e, "one", control.Govern, script{}, false)
+	names := w.bundles(t)
+	var ds []plan.Decision
+	for _, name := range names {
+		ds = append(ds, transfer(name, a, b))
+	}
+	journal := &fullJournal{}
+	leader := control.New(control.Options{Mode: control.Govern, Viewer: w.views, Journal: journal, Clock: e, Logger: quiet,
+		Executor: alike{func(_ context.Context, d plan.Decision) control.Outcome {
+			return control.Outcome{Decision: d, Result: control.Done, Owner: b}
+		}},
+		Manager: script{plans: [][]plan.Decision{ds}}})
+	cy, err := leader.Step(t.Context())
+	if !errors.Is(err, control.ErrStepDown) || journal.refused != 1 || len(cy.Outcomes) != len(names) || len(names) < 2 {
+		t.Errorf("%v; %d of %d outcomes were tried to be written", err, journal.refused, len(cy.Outcomes))
+	}
+}

@@ -164,15 +164,17 @@ func (c *Controller) Step(ctx context.Context) (*Cycle, error) {
 	return cy, err
 }
 
-// plan has the strategy plan and the guard check. The randomness of a cycle follows from the seed and its number, so that a
-// leader that goes on with the log draws what the one before would have drawn.
+// plan has the strategy plan and the guard check. The randomness of a plan follows from the seed and from how many plans there were
+// before, so that a leader that goes on with the log draws what the one before would have drawn. The cycle's number would not do:
+// rounds of drains have numbers, too, and a new leader makes other rounds.
 func (c *Controller) plan(ctx context.Context, cy *Cycle, now time.Time) {
 	trace := new(plan.Trace)
 	if !c.o.Explain {
 		trace = nil
 	}
 	snap, drained := c.undrained(cy.Snapshot)
-	cy.Plan, c.state = c.o.Manager.Shed(snap, c.state, rand.New(rand.NewPCG(c.seed, uint64(cy.N))), trace)
+	c.draws++
+	cy.Plan, c.state = c.o.Manager.Shed(snap, c.state, rand.New(rand.NewPCG(c.seed, uint64(c.draws))), trace)
 	c.addSplits(ctx, cy, trace)
 	if trace != nil {
 		cy.LeftOut = trace.Entries

@@ -48,6 +48,7 @@ var (
 const (
 	drainPause = time.Second     // between two rounds that move nothing
 	drainBlind = 5 * time.Second // after a look that failed
+	drainSlow  = time.Minute     // most between two rounds that try and move nothing; it doubles until then
 )
 
 // draining is what a leader remembers of its drains beside the orders.
@@ -55,6 +56,8 @@ type draining struct {
 	next   time.Time         // of the next round
 	told   map[string]string // broker -> what the last record said
 	failed map[string]bool   // bundles whose last move failed
+	vain   int               // rounds in a row that tried and moved nothing
+	waits  bool              // nothing can be decided now, and that was said
 }
 
 // Drains are the standing drains in a leader's orders, by broker id.
@@ -187,19 +190,56 @@ func (c *Controller) drainRound(ctx context.Context) error {
 		return nil
 	}
 	c.drain.next = now.Add(drainPause)
-	look, err := c.o.Viewer.Look(ctx, now)
-	if err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
+	var look *Look
+	var tried, moved int
+	for _, id := range slices.Sorted(maps.Keys(orders)) {
+		if look == nil {
+			var err error
+			if look, err = c.drainLook(ctx, orders); err != nil || look == nil {
+				return err
+			}
 		}
-		c.o.Logger.Warn("a drain waits: the cluster cannot be looked at", "error", err)
-		c.drain.next = now.Add(drainBlind)
-		return nil
+		outcomes, err := c.drainOne(ctx, look, id, orders)
+		if err != nil {
+			return err
+		}
+		if len(outcomes) > 0 {
+			look = nil // the picture is from before these moves, which may have taken minutes
+		}
+		tried += len(outcomes)
+		for _, out := range outcomes {
+			if out.Failed() {
+				c.drain.failed[out.Decision.Bundle] = true
+				continue
+			}
+			delete(c.drain.failed, out.Decision.Bundle)
+			moved++
+		}
 	}
-	if len(look.Frozen) > 0 {
-		c.drain.next = now.Add(drainBlind)
-		return nil
+	switch {
+	case moved > 0: // that may have made room for more
+		c.drain.next, c.drain.vain = time.Time{}, 0
+	case tried > 0:
+		c.drain.vain++
+		c.drain.next = c.o.Clock.Now().Add(min(drainPause<<min(c.drain.vain, 10), drainSlow))
 	}
+	return nil
+}
+
+// drainLook looks at the cluster for a round of drains; nil: the round has to wait.
+func (c *Controller) drainLook(ctx context.Context, orders map[string]DrainOrder) (*Look, error) {
+	look, err := c.o.Viewer.Look(ctx, c.o.Clock.Now())
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		c.drainWaits("the cluster cannot be looked at: " + err.Error())
+		return nil, nil
+	case len(look.Frozen) > 0:
+		c.drainWaits(look.Frozen[0].String())
+		return nil, nil
+	}
+	c.drain.waits = false
 	if c.o.Figures != nil && holds(look.Snapshot, orders) {
 		if snap, err := c.o.Figures(ctx, look.Snapshot); err == nil {
 			look.Snapshot = snap
@@ -208,16 +248,15 @@ func (c *Controller) drainRound(ctx context.Context) error {
 		}
 	}
 	c.heedDrains()
-	for _, id := range slices.Sorted(maps.Keys(orders)) {
-		if look.Snapshot.BrokerIndex(id) < 0 {
-			delete(c.drain.told, id) // it is told again when it is back
-			continue
-		}
-		if err := c.drainOne(ctx, look, id, orders); err != nil {
-			return err
-		}
+	return look, nil
+}
+
+// drainWaits puts the next round off, and says so once until it goes on.
+func (c *Controller) drainWaits(why string) {
+	if !c.drain.waits {
+		c.o.Logger.Warn("drains wait", "why", why)
 	}
-	return nil
+	c.drain.waits, c.drain.next = true, c.o.Clock.Now().Add(drainBlind)
 }
 
 // holds says whether a drained broker has a bundle.
@@ -225,8 +264,8 @@ func holds(snap *cluster.Snapshot, orders map[string]DrainOrder) bool {
 	return slices.ContainsFunc(snap.Bundles, func(b cluster.Bundle) bool { _, ok := orders[b.Owner]; return ok })
 }
 
-// drainOne is a round of one broker.
-func (c *Controller) drainOne(ctx context.Context, look *Look, id string, orders map[string]DrainOrder) error {
+// drainOne is a round of one broker, and what came of it. A broker that is not there is on record, too: who follows a drain is told.
+func (c *Controller) drainOne(ctx context.Context, look *Look, id string, orders map[string]DrainOrder) ([]Outcome, error) {
 	snap, order := look.Snapshot, orders[id]
 	others := slices.Concat(order.Also, slices.Sorted(maps.Keys(orders)))
 	p := drain.Of(drain.Input{Snapshot: snap, Policies: policies(snap), Broker: id, Others: others, Failed: c.drain.failed})
@@ -237,7 +276,10 @@ func (c *Controller) drainOne(ctx context.Context, look *Look, id string, orders
 	cy := &Cycle{N: c.n, At: snap.Now, Mode: c.o.Mode, Missing: look.Missing, LeftOut: slices.Concat(p.Stay, p.Waiting), Snapshot: snap}
 	cy.Plan = plan.Plan{Strategy: DrainStrategy, At: snap.Now, Decisions: p.Decisions, Outcome: DrainGoesOn.Because(plan.S("broker", id),
 		plan.N("leave", len(p.Decisions)), plan.N("waiting", len(p.Waiting)), plan.N("stay", len(p.Stay)))}
-	if p.Empty() {
+	switch {
+	case snap.BrokerIndex(id) < 0:
+		cy.Plan.Outcome = drain.Unknown.Because(plan.S("broker", id))
+	case p.Empty():
 		cy.Plan.Outcome = DrainedEmpty.Because(plan.S("broker", id), plan.N("stay", len(p.Stay)))
 	}
 	cy.Verdict = guard.Check(snap, p.Decisions, policies(snap), c.guard, c.o.Limits)
@@ -251,34 +293,28 @@ func (c *Controller) drainOne(ctx context.Context, look *Look, id string, orders
 	}
 	if len(cy.Verdict.Run) == 0 && c.drain.told[id] == says {
 		c.n--
-		return nil
+		return nil, nil
 	}
 	c.drain.told[id] = says
 	if err := c.finish(ctx, cy); err != nil {
-		return err
+		return nil, err
 	}
 	c.o.Logger.Info("drain", "broker", id, "run", len(cy.Verdict.Run), "outcome", cy.Plan.Outcome.String())
 	err := c.act(ctx, cy, cy.At, cy.Verdict.Run)
 	c.o.Metrics.acted(cy.Outcomes)
-	for _, out := range cy.Outcomes {
-		if delete(c.drain.failed, out.Decision.Bundle); out.Failed() {
-			c.drain.failed[out.Decision.Bundle] = true
-			continue
-		}
-		c.drain.next = time.Time{} // what moved may have made room for more
-	}
-	return err
+	return cy.Outcomes, err
 }
 
-// DrainOf is the broker that a record of a drain is about, and whether nothing is left on it that may leave; ok = false for other
-// records.
+// DrainOf is the broker that a record of a drain is about, and whether nothing is left on it that may leave, or it is not there;
+// ok = false for other records.
 func DrainOf(r Record) (broker string, empty, ok bool) {
 	if r.Kind != KindPlan || r.Plan == nil || r.Plan.Strategy != DrainStrategy {
 		return "", false, false
 	}
 	for _, n := range r.Plan.Outcome.Numbers {
 		if n.Name == "broker" {
-			return n.Text, r.Plan.Outcome.Code == DrainedEmpty.ID, true
+			code := r.Plan.Outcome.Code
+			return n.Text, code == DrainedEmpty.ID || code == drain.Unknown.ID, true
 		}
 	}
 	return "", false, false

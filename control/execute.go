@@ -79,7 +79,7 @@ func (x *Executor) run(ctx context.Context, d plan.Decision) Outcome {
 		return Outcome{Result: Refused, Why: err.Error(), Attempts: 1}
 	}
 	if d.Action == plan.Split {
-		out := x.verifySplit(ctx, d, err)
+		out := x.verifySplit(ctx, going, d, err)
 		out.Attempts = 1
 		return out
 	}

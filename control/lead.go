@@ -10,6 +10,7 @@ import (
 
 	"github.com/ballast-lb/ballast/event"
 	"github.com/ballast-lb/ballast/guard"
+	"github.com/ballast-lb/ballast/ownership"
 	"github.com/ballast-lb/ballast/plan"
 	"github.com/ballast-lb/ballast/watch"
 )
@@ -19,7 +20,8 @@ type leading struct {
 	epoch   int64
 	seq     int64 // of the newest record
 	seed    uint64
-	unseen  int // cycles in a row that could not look at the cluster
+	draws   int64 // plans that drew from the seed
+	unseen  int   // cycles in a row that could not look at the cluster
 	pause   *Pause
 	review  *Review
 	held    []Held
@@ -75,7 +77,7 @@ func (c *Controller) restore(ctx context.Context, e *Elector) error {
 	if m == nil {
 		return nil
 	}
-	c.seed, c.pause, c.review, c.held, c.cures, c.clients = m.Seed, m.Pause, m.Review, m.Held, m.Cures, m.Clients
+	c.seed, c.draws, c.pause, c.review, c.held, c.cures, c.clients = m.Seed, m.Draws, m.Pause, m.Review, m.Held, m.Cures, m.Clients
 	if m.Orders != nil {
 		c.orders = m.Orders
 	}
@@ -161,9 +163,11 @@ func (c *Controller) found(ctx context.Context, d plan.Decision) (Outcome, bool)
 	case o.State == event.Owned && o.Owner == d.Source:
 		out.Why = fmt.Sprintf("%s still owns it", d.Source)
 		return out, false
+	case d.Action == plan.Split && o.State == event.Owned:
+		out.Result, out.Why = Failed, fmt.Sprintf("%s owns it, undivided", o.Owner)
 	case d.Action == plan.Split:
 		out.Result = Done // a bundle that was split is nobody's
-		return out, o.State != event.Splitting
+		return out, !ownership.InFlight(o.State)
 	case o.State == event.Owned && (d.Destination == "" || o.Owner == d.Destination):
 		out.Result = Done
 	case o.State == event.Owned:

@@ -16,6 +16,10 @@ func NewLookObserver(explainer Explainer) *Observer {
 	return &Observer{explainer: explainer, agreement: extensible.Agreement{WindowMillis: agreementWindow.Milliseconds()}}
 }
 
+// leftFor is how long a bundle that nobody serves is remembered as on its way: clients of one that was unloaded are back sooner, and
+// each one remembered keeps a picture in memory.
+const leftFor = 10 * time.Minute
+
 // lookMoves finds moves between looks.
 type lookMoves struct {
 	lag      time.Duration                // brokers' lists of bundles are up to so old
@@ -61,7 +65,7 @@ func (l *lookMoves) next(snap *cluster.Snapshot) (moves []extensible.Move, befor
 			from = l.pictures[0]
 		}
 		switch {
-		case b.Owner == "" && was == "":
+		case b.Owner == "" && (was == "" || snap.Now-from.Now > leftFor.Milliseconds()):
 			continue
 		case b.Owner == "":
 			owners[b.Name], left[b.Name] = was, from

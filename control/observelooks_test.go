@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -151,5 +152,53 @@ func TestObserveExplainsReportedMoves(t *testing.T) {
 				t.Errorf("the bundles of a dead broker were taken for moves: %+v", all)
 			}
 		})
+	}
+}
+
+// still is a cluster that is what a test says.
+type still struct {
+	control.Viewer
+	snap *cluster.Snapshot
+}
+
+func (s *still) Look(_ context.Context, now time.Time) (*control.Look, error) {
+	s.snap.Now = now.UnixMilli()
+	out := *s.snap
+	out.Bundles = slices.Clone(out.Bundles)
+	return &control.Look{Snapshot: out.Index()}, nil
+}
+
+// A bundle that nobody serves for a while has moved when it is served again; one that nobody wanted for long has not.
+func TestObserveForgetsWhatNobodyServes(t *testing.T) {
+	for _, tc := range []struct {
+		idle  time.Duration
+		moves int
+	}{{0, 1}, {2 * time.Minute, 1}, {9 * time.Minute, 1}, {12 * time.Minute, 0}} {
+		clock := &testClock{now: time.Unix(1000, 0)}
+		s := &still{snap: &cluster.Snapshot{Settings: settings.Defaults(), Brokers: []cluster.Broker{{ID: a}, {ID: b}},
+			Bundles: []cluster.Bundle{{Name: ns + "/0x00000000_0x80000000", Namespace: ns, Owner: a}, {Name: ns + "/0x80000000_0xffffffff", Namespace: ns, Owner: b}}}}
+		loop := control.New(control.Options{Mode: control.Observe, Manager: script{}, Viewer: s, Clock: clock, Logger: quiet,
+			Observer: control.NewLookObserver(control.Explaining{Manager: script{}})})
+		moves := 0
+		pass := func(d time.Duration) {
+			for end := clock.now.Add(d); clock.now.Before(end); {
+				clock.now = clock.now.Add(30 * time.Second)
+				cy, err := loop.Step(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if cy.Observed != nil {
+					moves += len(cy.Observed.Moves)
+				}
+			}
+		}
+		pass(2 * time.Minute)
+		s.snap.Bundles[0].Owner = ""
+		pass(tc.idle)
+		s.snap.Bundles[0].Owner = b
+		pass(5 * time.Minute)
+		if moves != tc.moves {
+			t.Errorf("not served for %v: %d moves, want %d", tc.idle, moves, tc.moves)
+		}
 	}
 }

@@ -22,31 +22,32 @@ type Part struct {
 const leaveTime = 3 * time.Second
 
 // verifySplit waits until the namespace has the parts of a bundle instead of the bundle. What counts is the list of bundles
-// and not what the request said; failed is its error.
-func (x *Executor) verifySplit(ctx context.Context, d plan.Decision, failed error) Outcome {
+// and not what the request said; failed is its error. It asks within going, which outlives ctx.
+func (x *Executor) verifySplit(ctx, going context.Context, d plan.Decision, failed error) Outcome {
 	namespace, whole, err := split.ParseBundle(d.Bundle)
 	if err != nil {
 		return Outcome{Result: Failed, Why: err.Error()}
 	}
-	deadline := x.clock.Now().Add(x.limits.Verify)
+	begun := x.clock.Now()
+	v := vigil{ctx: ctx, clock: x.clock, deadline: begun.Add(x.limits.Verify)}
 	for {
 		why := ""
-		list, err := x.cluster.Bundles(ctx, namespace)
+		list, err := x.cluster.Bundles(going, namespace)
 		if err != nil {
 			why = err.Error()
 		} else {
 			var parts []string
 			if parts, why = partsOf(list, d.Bundle, whole); why == "" {
-				return x.placed(ctx, d, parts)
+				return x.placed(ctx, going, d, parts)
 			}
 		}
-		if !x.clock.Now().Before(deadline) {
+		if v.over() {
 			if failed != nil {
 				return Outcome{Result: Failed, Why: fmt.Sprintf("%v; %s", failed, why)}
 			}
-			return Outcome{Result: TimedOut, Why: fmt.Sprintf("after %v %s", x.limits.Verify, why)}
+			return Outcome{Result: TimedOut, Why: v.why(fmt.Sprintf("after %v %s", x.clock.Now().Sub(begun).Round(time.Millisecond), why))}
 		}
-		if err := x.clock.Sleep(ctx, x.limits.Poll); err != nil {
+		if err := v.sleep(x.limits.Poll); err != nil {
 			return Outcome{Result: TimedOut, Why: err.Error()}
 		}
 	}
@@ -88,12 +89,12 @@ func partsOf(list []string, bundle string, whole split.Range) (parts []string, w
 
 // placed is the outcome of a split that is done, with the owners of the parts. Parts that are to be placed anew are given a
 // moment to leave; where they go is up to the cluster.
-func (x *Executor) placed(ctx context.Context, d plan.Decision, parts []string) Outcome {
-	until := x.clock.Now().Add(min(leaveTime, x.limits.Verify))
+func (x *Executor) placed(ctx, going context.Context, d plan.Decision, parts []string) Outcome {
+	v := vigil{ctx: ctx, clock: x.clock, deadline: x.clock.Now().Add(min(leaveTime, x.limits.Verify))}
 	for {
 		out, here := Outcome{Result: Done}, 0
 		for _, part := range parts {
-			o, err := x.owner(ctx, part, d.Source)
+			o, err := x.owner(going, part, d.Source)
 			if err != nil {
 				out.Why = fmt.Sprintf("the owner of %s cannot be read: %v", part, err)
 			}
@@ -102,13 +103,13 @@ func (x *Executor) placed(ctx context.Context, d plan.Decision, parts []string) 
 			}
 			out.Parts = append(out.Parts, Part{Bundle: part, Owner: o.Owner})
 		}
-		if !d.UnloadAfter || here == 0 || !x.clock.Now().Before(until) {
+		if !d.UnloadAfter || here == 0 || v.over() {
 			if d.UnloadAfter && here > 0 && out.Why == "" {
 				out.Why = fmt.Sprintf("%d of %d parts are at %s, which they were to leave: not unloaded, or placed there again", here, len(parts), d.Source)
 			}
 			return out
 		}
-		if err := x.clock.Sleep(ctx, x.limits.Poll); err != nil {
+		if err := v.sleep(x.limits.Poll); err != nil {
 			out.Why = err.Error()
 			return out
 		}

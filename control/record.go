@@ -88,7 +88,8 @@ type Memory struct {
 	State    json.RawMessage            `json:"state,omitempty"`    // the strategy's own
 	TooLarge int                        `json:"tooLarge,omitempty"` // bytes of a state that was left out
 	Guard    json.RawMessage            `json:"guard,omitempty"`    // the guard's
-	Seed     uint64                     `json:"seed,string"`        // of the randomness of every cycle, together with its number
+	Seed     uint64                     `json:"seed,string"`        // of the randomness of every plan, together with Draws
+	Draws    int64                      `json:"draws,omitempty"`    // plans that were made with it so far
 	Pause    *Pause                     `json:"pause,omitempty"`    // in force
 	Review   *Review                    `json:"review,omitempty"`   // waiting
 	Held     []Held                     `json:"held,omitempty"`     // decisions whose request may have been sent by an earlier leader

@@ -142,3 +142,41 @@ func TestPauseKeepsTopicsPerSecond(t *testing.T) {
 		}
 	}
 }
+
+// An order is tried again soon after a failure, later after each further one, and never later than a strategy would; a bundle that
+// moved begins anew.
+func TestOrdersRestShortlyAfterAFailure(t *testing.T) {
+	limits := Limits{FailureCoolDown: 60_000}
+	order := transfer(first, b2)
+	order.PulsarReason = "Admin"
+	rested := func(st State, d plan.Decision) (ms int64) {
+		for snap := snapshot(nil); ; ms += 1000 {
+			snap.Now = now + ms
+			if v := Check(snap, []plan.Decision{d}, nil, st, limits); len(v.Run) == 1 {
+				return ms
+			} else if v.Refused[0].Why.Code != FailedRecently.ID || ms > 100_000 {
+				t.Fatal(v.Refused)
+			}
+		}
+	}
+	st := NewState()
+	for i, want := range []int64{10_000, 20_000, 40_000, 60_000, 60_000} {
+		at := now - int64(4-i)*60_000 // each right when the longest rest is over
+		st = Learn(st, Outcome{Decision: order, At: at}, limits)
+		late := st
+		late.Failed = map[string]int64{first: now}
+		if got := rested(late, order); got != want {
+			t.Errorf("after %d failures an order rests for %d ms, not %d", i+1, got, want)
+		}
+		if got := rested(late, transfer(first, b2)); got != 60_000 {
+			t.Errorf("after %d failures a strategy's move rests for %d ms", i+1, got)
+		}
+	}
+	st = Learn(st, Outcome{Decision: order, Moved: true, At: now}, limits)
+	if st = Learn(st, Outcome{Decision: order, At: now}, limits); rested(st, order) != 10_000 {
+		t.Errorf("after a move that was made the first failure does not count as the first: %v", st.Failures)
+	}
+	if st = Learn(st, Outcome{Decision: transfer(second, b2), At: now + 120_000}, limits); len(st.Failures) != 1 {
+		t.Errorf("failures of long ago are remembered: %v", st.Failures)
+	}
+}

@@ -16,12 +16,17 @@ const maxRecent = 2000
 func Learn(st State, o Outcome, lim Limits) State {
 	d, now := o.Decision, o.At
 	st.Version = StateVersion
-	st.Moved, st.Failed, st.Brokers = fresh(st.Moved, now-lim.BundleCoolDown), fresh(st.Failed, now-lim.FailureCoolDown), fresh(st.Brokers, now-lim.BrokerCoolDown)
+	st.Moved, st.Brokers = fresh(st.Moved, now-lim.BundleCoolDown), fresh(st.Brokers, now-lim.BrokerCoolDown)
+	// Twice as long as the longest rest: what fails again right after it counts on.
+	st.Failed = fresh(st.Failed, now-2*lim.FailureCoolDown)
+	st.Failures = maps.Clone(st.Failures)
+	maps.DeleteFunc(st.Failures, func(bundle string, _ int) bool { _, ok := st.Failed[bundle]; return !ok })
 	if lim.MovesAtOnce > 0 {
 		st.Pace = o.pace(st.Pace, lim)
 	}
 	if !o.Moved {
 		st.Failed[d.Bundle] = now
+		st.Failures = with(st.Failures, d.Bundle, st.Failures[d.Bundle]+1)
 		return st
 	}
 	to := o.Owner
@@ -30,6 +35,7 @@ func Learn(st State, o Outcome, lim Limits) State {
 	}
 	st.Moved[d.Bundle] = now
 	delete(st.Failed, d.Bundle)
+	delete(st.Failures, d.Bundle)
 	for _, id := range []string{d.Source, to} {
 		if id != "" && lim.BrokerCoolDown > 0 {
 			st.Brokers[id] = now

@@ -121,10 +121,18 @@ func (c *check) nonPersistent(d *plan.Decision) bool {
 	return i >= 0 && c.snap.Bundles[i].NonPersistent
 }
 
-// rest: what has just moved, or has just failed to, is left alone for a while, and so are the brokers of a move.
+// orderRests (ms) is how long a bundle rests from orders after a move of it failed; twice as long after each further failure.
+const orderRests = 10_000
+
+// rest: what has just moved, or has just failed to, is left alone for a while, and so are the brokers of a move. An operator waits
+// for an order: it is tried again sooner.
 func (c *check) rest(d *plan.Decision) (plan.Reason, bool) {
-	if at, ok := c.st.Failed[d.Bundle]; ok && c.snap.Now-at < c.lim.FailureCoolDown {
-		return FailedRecently.Because(plan.N("age", c.snap.Now-at), plan.N("limit", c.lim.FailureCoolDown)), true
+	limit := c.lim.FailureCoolDown
+	if Ordered(*d) {
+		limit = min(limit, longer(orderRests, c.st.Failures[d.Bundle]-1))
+	}
+	if at, ok := c.st.Failed[d.Bundle]; ok && c.snap.Now-at < limit {
+		return FailedRecently.Because(plan.N("age", c.snap.Now-at), plan.N("limit", limit)), true
 	}
 	if Ordered(*d) {
 		return pass()

@@ -16,9 +16,10 @@ const StateVersion = 2
 type State struct {
 	Version int              `json:"version"`
 	Moved   map[string]int64 `json:"moved,omitempty"`   // bundle -> Unix ms
-	Failed  map[string]int64 `json:"failed,omitempty"`  // bundle -> Unix ms
+	Failed  map[string]int64 `json:"failed,omitempty"`  // bundle -> Unix ms of the last move that failed
 	Brokers map[string]int64 `json:"brokers,omitempty"` // broker id -> Unix ms when it last gave or took a bundle
 
+	Failures map[string]int      `json:"failures,omitempty"` // bundle -> moves that failed in a row
 	Round    int64               `json:"round,omitempty"`    // Unix ms of the look that was last observed
 	Recent   []Move              `json:"recent,omitempty"`   // moves that load data may not show yet, oldest first
 	Seen     map[string]Sighting `json:"seen,omitempty"`     // broker id -> since when it is there
@@ -135,5 +136,5 @@ func with[V any](m map[string]V, key string, v V) map[string]V {
 
 // Ordered says whether a decision is an operator's and not a strategy's: its Pulsar reason is Admin. It need not gain
 // anything, and neither cool-downs, pauses, windows nor limits for new brokers hold it up. Policies, the registry, ownership,
-// freezes and budgets do.
+// freezes and budgets do, and after a failure a rest that is short at first.
 func Ordered(d plan.Decision) bool { return d.PulsarReason == "Admin" }

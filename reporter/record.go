@@ -106,13 +106,15 @@ func (p *round) inherit() {
 			m.inherit(r.found[id])
 			continue
 		}
-		i := slices.IndexFunc(r.gone, func(d departed) bool { return d.ID == id })
-		if i < 0 {
-			b := NewBroker(id)
-			b.inherit(r.found[id])
-			r.gone = append(r.gone, p.leaving(b))
-			r.o.Logger.Info("what another process reported of a broker that has gone is taken back", "broker", id, "topics", r.found[id])
+		if i := slices.IndexFunc(r.gone, func(d departed) bool { return d.ID == id }); i >= 0 {
+			r.gone[i].inherit(r.found[id]) // it may have been back meanwhile, and reported by another process
+			r.gone[i] = p.leaving(r.gone[i].Broker)
+			continue
 		}
+		b := NewBroker(id)
+		b.inherit(r.found[id])
+		r.gone = append(r.gone, p.leaving(b))
+		r.o.Logger.Info("what another process reported of a broker that has gone is taken back", "broker", id, "topics", r.found[id])
 	}
 	r.found = nil
 }

@@ -20,6 +20,7 @@ import (
 type drainHow struct {
 	hold   time.Duration // nobody leads: how long to stay after the broker is empty
 	wait   time.Duration // for the leader's answer
+	follow time.Duration // how long the leader's drain is followed; 0 = until the broker is empty
 	detach bool          // the leader does it, and nobody waits for that
 }
 
@@ -35,8 +36,8 @@ allow, at most ballastMaxBundlesPerCycle at a time, at the pace of ballastMaxTop
 of pulsar/system and the broker's own namespaces, and what no other broker may take. Policies are not changed.
 
 Beside "ballast run --mode govern" the leader does it: the order is in the decision log, a leader that comes later goes on with it,
-and it lasts until "ballast undrain". What arrives later is moved away. The command follows it until the broker is empty; stopping
-the command does not stop the drain, and with --detach it ends once the leader has taken the order.
+and it lasts until "ballast undrain". What arrives later is moved away. The command follows it until the broker is empty or gone, or for
+--follow, after which it fails; stopping the command does not stop the drain, and with --detach it ends once the leader has taken the order.
 
 While nobody governs the command does it by itself, holds the lock meanwhile, and ends when the broker is empty. An empty broker
 is the favourite of every placement: with --hold it stays for so long, or until it is stopped, or the broker is gone, and moves
@@ -49,6 +50,8 @@ away what arrives.
 				return fmt.Errorf("--hold is %v: it must not be negative", how.hold)
 			case how.wait < time.Second:
 				return fmt.Errorf("--wait is %v: it must be at least 1s", how.wait)
+			case how.follow < 0:
+				return fmt.Errorf("--follow is %v: it must not be negative", how.follow)
 			case how.detach && !o.execute:
 				return errors.New("--detach says how to act: it needs --execute")
 			}
@@ -72,7 +75,9 @@ away what arrives.
 	cmd.Flags().StringSliceVar(&also, "also", nil, "other brokers that are being drained: nothing is moved to them")
 	cmd.Flags().DurationVar(&how.hold, "hold", 0, "while nobody governs: stay for so long after the broker is empty, and move away what arrives")
 	cmd.Flags().DurationVar(&how.wait, "wait", 15*time.Second, "how long to wait for the leader's answer")
+	cmd.Flags().DurationVar(&how.follow, "follow", 0, "while the leader drains: how long to wait until the broker is empty; 0 = no limit")
 	cmd.Flags().BoolVar(&how.detach, "detach", false, "let the leader drain the broker, and do not wait until it is empty")
+	cmd.MarkFlagsMutuallyExclusive("follow", "detach")
 	cmd.Flags().Lookup("beside-leader").Hidden = true
 	check := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {

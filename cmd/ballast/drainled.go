@@ -72,11 +72,19 @@ func (a *app) drainLed(ctx context.Context, o operation, broker string, also []s
 	s.logger.Info("the leader drains", "broker", id, "leader", answer.Instance, "answer", answer.Answer.Text)
 	out := &operated{Executed: true, Plan: []plan.Decision{}}
 	if !how.detach {
-		err = s.followDrain(ctx, sub, id, answer.Command.ID, out)
-		if ctx.Err() != nil {
+		following, cancel := ctx, context.CancelFunc(func() {})
+		if how.follow > 0 {
+			following, cancel = context.WithTimeout(ctx, how.follow)
+		}
+		defer cancel()
+		err = s.followDrain(following, sub, id, answer.Command.ID, out)
+		switch {
+		case ctx.Err() != nil:
 			s.logger.Info("the leader goes on with the drain; ballast undrain ends it", "broker", id)
 			err = nil
-		} else {
+		case err != nil && following.Err() != nil:
+			err = fmt.Errorf("%s is not empty after %v (--follow): the leader goes on with the drain; ballast undrain ends it", id, how.follow)
+		default:
 			out.LeftOut = append(out.LeftOut, s.elsewhere(ctx, id)...)
 		}
 	}
@@ -94,8 +102,9 @@ func (a *app) drainLed(ctx context.Context, o operation, broker string, also []s
 	return err
 }
 
-// followDrain reads what the leader, or the one after it, does for a drain, from its command on, until the broker is empty.
+// followDrain reads what the leader, or the one after it, does for a drain, from its command on, until the broker is empty or gone.
 func (s *session) followDrain(ctx context.Context, sub topics.Subscription, id, command string, out *operated) error {
+	frozen := "" // why the leader decides nothing, as it was said last
 	for heard := false; ; {
 		m, err := sub.Receive(ctx)
 		if err != nil {
@@ -119,13 +128,25 @@ func (s *session) followDrain(ctx context.Context, sub topics.Subscription, id, 
 			out.Plan, out.Outcomes = append(out.Plan, x.Decision), append(out.Outcomes, x)
 			s.logger.Info("drain", "bundle", x.Decision.Bundle, "to", x.Decision.Destination, "result", x.Result, "millis", x.Millis, "why", x.Why)
 		case r.Kind == control.KindPlan:
-			broker, empty, ok := control.DrainOf(r)
-			if !ok || broker != id {
+			broker, over, ok := control.DrainOf(r)
+			if !ok {
+				if now := codes(r.Frozen); now != frozen {
+					if frozen = now; now != "" {
+						s.logger.Warn("the drain waits: the leader decides nothing now", "codes", now, "why", r.Frozen[0].String())
+					}
+				}
+				continue
+			}
+			if broker != id {
 				continue
 			}
 			s.logger.Info("drain", "round", r.Cycle, "outcome", r.Plan.Outcome.String())
-			if out.LeftOut = r.LeftOut; empty {
-				s.logger.Info("the broker is empty", "broker", id, "moved", len(out.Outcomes), "stay", len(r.LeftOut))
+			if out.LeftOut = r.LeftOut; over {
+				said := "the broker is empty"
+				if r.Plan.Outcome.Code == drain.Unknown.ID {
+					said = "the broker has left the registry"
+				}
+				s.logger.Info(said, "broker", id, "moved", len(out.Outcomes), "stay", len(r.LeftOut))
 				return nil
 			}
 			for _, l := range r.LeftOut {
@@ -133,6 +154,15 @@ func (s *session) followDrain(ctx context.Context, sub topics.Subscription, id, 
 			}
 		}
 	}
+}
+
+// codes are the codes of reasons, in one text.
+func codes(reasons []plan.Reason) string {
+	var list []string
+	for _, r := range reasons {
+		list = append(list, r.Code)
+	}
+	return strings.Join(list, " ")
 }
 
 // standing are the drains that the decision log has, of a leader that may be gone.
