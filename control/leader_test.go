@@ -62,7 +62,7 @@ func (t *town) stop() {
 // Leaders are killed, frozen and cut off at random points of many runs; then all is well for a while. No action is done
 // twice beyond the one late request of a leader that has lost the lock, which is on record; no decision is lost; plans go on.
 func TestLeadersComeAndGo(t *testing.T) {
-	seeds := uint64(200)
+	seeds := uint64(60)
 	if os.Getenv("BALLAST_FULL") != "" {
 		seeds = 10_000
 	}
