@@ -33,7 +33,7 @@ func NewCollector(views Watched, clusterName string) *Collector {
 	return &Collector{
 		views:     views,
 		messages:  desc("ballast_events_total", "Events that were delivered."),
-		skipped:   desc("ballast_events_skipped_total", "Events that could not be used: undecodable, without a key, too large."),
+		skipped:   desc("ballast_events_skipped_total", "Events that could not be used: undecodable, without a key, too large, or load reports that were sent again."),
 		recovered: desc("ballast_events_recovered_total", "Events that the client library dropped and that were fetched over admin REST."),
 		lost:      desc("ballast_events_lost_total", "Events that are known to be missing."),
 		blind:     desc("ballast_topic_blind_seconds_total", "Time without a working subscription."),
@@ -77,7 +77,8 @@ func (v *Views) watched() []*feed { return v.feeds }
 func (v *Views) garbage(topic string) int64 {
 	switch topic {
 	case topics.BrokerLoadData:
-		return v.load.Snapshot().Stats.Garbage
+		st := v.load.Snapshot().Stats
+		return st.Garbage + st.Rejected
 	case topics.TopBundles:
 		return v.top.Snapshot().Stats.Garbage
 	}

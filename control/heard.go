@@ -1,6 +1,7 @@
 package control
 
 import (
+	"math/bits"
 	"sync"
 	"time"
 
@@ -22,6 +23,17 @@ func replayed(_ string, old, new *tableview.Entry[event.BrokerLoadData]) bool {
 		return false
 	}
 	return distance(new)-otherTime > distance(old)
+}
+
+// refused tells of reports that were sent again, the 1st, 2nd, 4th, 8th, ...: a flood of them must not fill the log.
+func (v *Views) refused(c tableview.Change[event.BrokerLoadData]) {
+	if c.Kind != tableview.Rejected {
+		return
+	}
+	if n := v.replays.Add(1); bits.OnesCount64(uint64(n)) == 1 {
+		v.o.Logger.Warn("load report refused: it was sent again, or is dated ahead", "broker", c.Key, "producer", c.New.Producer, "its time", c.New.Value.ReportedAt,
+			"producer before", c.Old.Producer, "refused", n)
+	}
 }
 
 // distance is how far a report's own time is from when it was heard.

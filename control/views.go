@@ -8,6 +8,7 @@ import (
 	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -59,6 +60,7 @@ type Views struct {
 	recent *Inputs    // of the last look
 	read   time.Time  // when its policies were read
 
+	replays       atomic.Int64 // reports that were refused
 	withdrawnLoad withdrawn[event.BrokerLoadData]
 	withdrawnTop  withdrawn[event.TopBundlesLoadData]
 }
@@ -70,6 +72,7 @@ func NewViews(o ViewOptions) *Views {
 	v.top = tableview.New(tableview.Options[event.TopBundlesLoadData]{Decode: event.Decode[event.TopBundlesLoadData], MaxKeys: maxBrokers, Logger: o.Logger})
 	v.owners = newOwners(o.Logger)
 	v.load.Listen(v.derive)
+	v.load.Listen(v.refused)
 	v.load.Listen(v.withdrawnLoad.listen)
 	v.top.Listen(v.withdrawnTop.listen)
 	v.feeds = []*feed{

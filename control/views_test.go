@@ -156,7 +156,7 @@ func TestGarbageIsCounted(t *testing.T) {
 			}
 		}
 	}
-	want := map[string]float64{topics.BrokerLoadData: 2, topics.TopBundles: 2, topics.ServiceUnitState: 3}
+	want := map[string]float64{topics.BrokerLoadData: 3, topics.TopBundles: 2, topics.ServiceUnitState: 3}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("skipped (-want +got):\n%s", diff)
 	}

@@ -39,8 +39,13 @@ type Plan struct {
 // Empty says whether nothing is left that could leave.
 func (p Plan) Empty() bool { return len(p.Decisions)+len(p.Waiting) == 0 }
 
+// slack is by how much of all topics a broker may have more than an even part of them, while another one is drained.
+const slack = 0.05
+
 // Of plans the drain of a broker. Each bundle goes to the broker that would have least traffic, of those that its policies
-// allow; what was planned before counts. Bundles without figures are spread by number.
+// allow; what was planned before counts. Bundles without figures are spread by number. A broker that would have more than an
+// even part of all topics and the slack takes a bundle only if all would: the brokers that stay were not even before, and
+// the one that had least traffic would otherwise get nearly everything, and with it everybody's reconnections.
 func Of(in Input) Plan {
 	snap := in.Snapshot
 	p := Plan{Decisions: []plan.Decision{}}
@@ -49,15 +54,10 @@ func Of(in Input) Plan {
 		p.Stay = []plan.LeftOut{{Broker: in.Broker, Why: Unknown.Because(plan.S("broker", in.Broker))}}
 		return p
 	}
-	d := drainage{in: in, traffic: make([]float64, len(snap.Brokers)), count: make([]int, len(snap.Brokers))}
+	d := newDrainage(in)
 	var leaving []*cluster.Bundle
 	for i := range snap.Bundles {
 		b := &snap.Bundles[i]
-		owner := snap.BrokerIndex(b.Owner)
-		if owner >= 0 {
-			d.traffic[owner] += throughput(b)
-			d.count[owner]++
-		}
 		if b.Owner != in.Broker {
 			continue
 		}
@@ -100,7 +100,59 @@ type drainage struct {
 	in      Input
 	traffic []float64
 	count   []int
+	topics  []float64
+	unknown []float64 // topics that a bundle of this broker has whose number is not known
+	most    float64   // topics that a broker should have
 }
+
+func newDrainage(in Input) *drainage {
+	snap := in.Snapshot
+	n := len(snap.Brokers)
+	d := &drainage{in: in, traffic: make([]float64, n), count: make([]int, n), topics: make([]float64, n), unknown: make([]float64, n)}
+	for i := range snap.Bundles {
+		b := &snap.Bundles[i]
+		if owner := snap.BrokerIndex(b.Owner); owner >= 0 {
+			d.traffic[owner] += throughput(b)
+			d.count[owner]++
+			if b.Stats.Topics > 0 {
+				d.topics[owner] += float64(b.Stats.Topics)
+			} else {
+				d.unknown[owner]++
+			}
+		}
+	}
+	total, open := 0.0, 0
+	for i := range snap.Brokers {
+		b := &snap.Brokers[i]
+		// Extensible brokers name their top bundles alone; what all have together is one number.
+		each, without := 1.0, d.unknown[i]
+		if b.Load != nil {
+			d.traffic[i] = max(d.traffic[i], b.Load.MsgThroughputIn+b.Load.MsgThroughputOut)
+			if without > 0 {
+				each = max(0, float64(b.Load.Topics)-d.topics[i]) / without
+			}
+		}
+		d.unknown[i] = each
+		d.topics[i] += each * without
+		total += d.topics[i]
+		if b.ID != in.Broker && !slices.Contains(in.Others, b.ID) {
+			open++
+		}
+	}
+	d.most = total * (1/float64(max(open, 1)) + slack)
+	return d
+}
+
+// topicsOf is how many topics a bundle has, or about has.
+func (d *drainage) topicsOf(b *cluster.Bundle) float64 {
+	if owner := d.in.Snapshot.BrokerIndex(b.Owner); b.Stats.Topics <= 0 && owner >= 0 {
+		return d.unknown[owner]
+	}
+	return float64(b.Stats.Topics)
+}
+
+// full says whether a bundle would give a broker more topics than it should have.
+func (d *drainage) full(i int, b *cluster.Bundle) bool { return d.topics[i]+d.topicsOf(b) > d.most }
 
 // place chooses where a bundle goes.
 func (d *drainage) place(b *cluster.Bundle) (plan.Decision, plan.Reason, bool) {
@@ -138,6 +190,7 @@ func (d *drainage) place(b *cluster.Bundle) (plan.Decision, plan.Reason, bool) {
 	to := snap.Brokers[best].ID
 	why := Leaves.Because(plan.S("broker", d.in.Broker), plan.S("destination", to), plan.N("throughput", d.traffic[best]), plan.N("bundles", d.count[best]))
 	d.traffic[best] += throughput(b)
+	d.topics[best] += d.topicsOf(b)
 	d.count[best]++
 	return plan.Decision{Action: plan.Transfer, Bundle: b.Name, Source: b.Owner, Destination: to, Label: "Success", PulsarReason: "Admin",
 		Throughput: throughput(b), MsgRate: b.Stats.MsgRateIn + b.Stats.MsgRateOut, Topics: b.Stats.Topics, Why: why}, plan.Reason{}, true
@@ -146,6 +199,9 @@ func (d *drainage) place(b *cluster.Bundle) (plan.Decision, plan.Reason, bool) {
 // less says whether broker i has less than broker j for a bundle: traffic counts for bundles with traffic, and the number of
 // bundles for those without.
 func (d *drainage) less(i, j int, b *cluster.Bundle) bool {
+	if fi, fj := d.full(i, b), d.full(j, b); fi != fj {
+		return fj
+	}
 	if throughput(b) > 0 && d.traffic[i] != d.traffic[j] {
 		return d.traffic[i] < d.traffic[j]
 	}

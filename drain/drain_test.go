@@ -68,7 +68,8 @@ func TestOf(t *testing.T) {
 	if p.Empty() {
 		t.Error("it is empty")
 	}
-	// Heaviest first: 300 to c (0 against 200), 250 to b, 100 to c; the one without figures to whom has fewer.
+	// Heaviest first: 300 to c (0 against 200), 250 to b, 100 to c; the one without figures to whom has fewer. b and c should have at
+	// most 25 of 45 topics.
 	if diff := cmp.Diff([]string{"0x0200 a:1->c:1", "0x0400 a:1->b:1", "0x0100 a:1->c:1", "0x0300 a:1->b:1"}, pairs(p.Decisions)); diff != "" {
 		t.Error(diff)
 	}
@@ -94,8 +95,9 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// Every bundle of the broker leaves, waits or stays, once; what leaves goes to brokers that may take it, and no two of those
-// differ by more than the heaviest bundle that was placed, beyond what they differed by before.
+// Every bundle of the broker leaves, waits or stays, once; what leaves goes to brokers that may take it. No two of those differ by
+// more traffic than the heaviest bundle that was placed, beyond what they differed by before, unless the one with less has its
+// part of the topics; and none gets more than its part, and 5 points, unless all are there.
 func TestOfIsEven(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ids := []string{"a:1", "b:1", "c:1", "d:1"}[:rapid.IntRange(2, 4).Draw(t, "brokers")]
@@ -113,9 +115,14 @@ func TestOfIsEven(t *testing.T) {
 		if got := len(p.Decisions) + len(p.Waiting) + len(p.Stay); got != mine {
 			t.Fatalf("%d bundles are accounted for, of %d", got, mine)
 		}
-		traffic, heaviest, spread := map[string]float64{}, 0.0, 0.0
+		traffic, topics, heaviest, largest, spread, total := map[string]float64{}, map[string]float64{}, 0.0, 0.0, 0.0, 0.0
 		for _, b := range snap.Bundles {
+			if b.Owner == "" {
+				continue
+			}
 			traffic[b.Owner] += b.Stats.MsgThroughputIn
+			topics[b.Owner] += max(float64(b.Stats.Topics), 1) // of a broker without a report one that is not known counts as one
+			total += max(float64(b.Stats.Topics), 1)
 		}
 		others := ids[1:]
 		for _, x := range others {
@@ -123,6 +130,7 @@ func TestOfIsEven(t *testing.T) {
 				spread = max(spread, traffic[x]-traffic[y])
 			}
 		}
+		most, got := total*(1/float64(len(others))+0.05), map[string]bool{}
 		for i, d := range p.Decisions {
 			if d.Source != "a:1" || !slices.Contains(others, d.Destination) {
 				t.Fatalf("%+v", d)
@@ -131,16 +139,52 @@ func TestOfIsEven(t *testing.T) {
 				t.Fatal("a heavier bundle comes after a lighter one")
 			}
 			traffic[d.Destination] += d.Throughput
-			heaviest = max(heaviest, d.Throughput)
+			topics[d.Destination] += max(float64(d.Topics), 1)
+			got[d.Destination] = true
+			heaviest, largest = max(heaviest, d.Throughput), max(largest, max(float64(d.Topics), 1))
 		}
+		full := func(y string) bool { return topics[y]+largest > most-1e-6 }
 		for _, x := range others {
 			for _, y := range others {
-				if diff := traffic[x] - traffic[y]; diff > max(spread, heaviest)+1e-6 {
+				if diff := traffic[x] - traffic[y]; diff > max(spread, heaviest)+1e-6 && !full(y) {
 					t.Errorf("%s has %v more than %s; before it was at most %v, the heaviest bundle has %v", x, diff, y, spread, heaviest)
+				}
+				if got[x] && topics[x] > most+1e-6 && !full(y) {
+					t.Errorf("%s has %v of %v topics, %s has %v", x, topics[x], total, y, topics[y])
 				}
 			}
 		}
 	})
+}
+
+// The broker with least traffic does not get everything: none gets more than an even part of the topics and 5 points. Of bundles that
+// are not among a broker's top ones nothing is known but the number of all topics.
+func TestOfSpreadsTopics(t *testing.T) {
+	list := brokers("a:1", "b:1", "c:1")
+	snap := &cluster.Snapshot{Brokers: list}
+	for i, owner := range []string{"a:1", "b:1", "c:1"} {
+		list[i].Load = &event.BrokerLoadData{Topics: 20, BundleCount: 10, MsgThroughputIn: []float64{500, 5000, 100}[i]}
+		for k := range 10 {
+			b := bundle("t/n", 10*i+k, owner, event.Owned, 0)
+			if b.Stats.Topics = 0; k < 4 { // the top ones
+				b.Known, b.Stats.Topics, b.Stats.MsgThroughputIn = true, 2, float64(10*(k+1))
+			}
+			snap.Bundles = append(snap.Bundles, b)
+		}
+	}
+	topics := map[string]int{"b:1": 20, "c:1": 20}
+	p := drain.Of(drain.Input{Snapshot: snap.Index(), Broker: "a:1"})
+	for _, d := range p.Decisions {
+		topics[d.Destination] += 2
+	}
+	if len(p.Decisions) != 10 || topics["c:1"] > 33 || topics["b:1"] > 33 {
+		t.Errorf("%d decisions, topics %v: want 10, and at most 33 of 60", len(p.Decisions), topics)
+	}
+	for _, d := range p.Decisions[:4] {
+		if d.Destination != "c:1" {
+			t.Errorf("a bundle with traffic goes to %s, which has most", d.Destination)
+		}
+	}
 }
 
 func TestGate(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ballast-lb/ballast/diagnose"
 	"github.com/ballast-lb/ballast/integration/harness"
 )
 
@@ -123,6 +124,32 @@ func TestAccess(t *testing.T) {
 		}
 		if after := conf(t, c); len(after) != len(before) {
 			t.Errorf("dynamic configuration before %v, after %v", before, after)
+		}
+	})
+
+	t.Run("doctor", func(t *testing.T) {
+		args := slices.Concat([]string{"doctor", "-o", "json", "--watch", "2s", "--set", "ballastMode=govern"}, s.plain(), []string{"--token-file", file})
+		stdout, stderr, code := s.ballast(t, nil, args...)
+		var got examined
+		if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+			t.Fatalf("it ended with %d (%v)\n%s\n%s", code, err, stdout, tail(stderr))
+		}
+		tried := 0
+		for _, f := range got.Findings {
+			if f.Area == diagnose.Permissions {
+				if tried++; f.Severity != diagnose.OK {
+					t.Errorf("a super-user lacks a permission: %s %s", f.Why.Code, f.Why)
+				}
+			}
+		}
+		if tried == 0 {
+			t.Error("nothing is said about permissions")
+		}
+		if strings.Contains(stdout+stderr, token) {
+			t.Error("the token is shown")
+		}
+		if after := conf(t, c); len(after) > 0 {
+			t.Errorf("trying the permissions left %v in the dynamic configuration", after)
 		}
 	})
 

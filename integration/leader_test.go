@@ -85,7 +85,7 @@ func TestLeadersAreKilledAndFrozen(t *testing.T) {
 		rng.Shuffle(len(rounds), func(i, j int) { rounds[i], rounds[j] = rounds[j], rounds[i] })
 		hot := hotStart(t, 11)
 		c = hot.c
-		args = slices.Concat(leaderArgs, derived, settings("ballastCycleInterval=1s", "ballastMaxBundlesPerCycle=1", "ballastBundleCoolDown=0s", "ballastBrokerCoolDown=0s", "ballastOscillationTurns=0"))
+		args = slices.Concat(leaderArgs, settings("ballastLoadSource=derived", "ballastLoadHalfLife=0s", "ballastCPUWeight=0", "ballastNewBrokerTime=0s", "ballastMaxBundlesPerCycle=1", "ballastBundleCoolDown=0s", "ballastBrokerCoolDown=0s", "ballastOscillationTurns=0"))
 		bundles := c.Bundles(t, hot.meter.Namespace)
 		again = func() { // what was moved away comes back, so that there is always something to move
 			for range 3 {

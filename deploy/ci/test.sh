@@ -37,7 +37,7 @@ unit() {
   $here/lint.sh "$results/lint.json" || failed=1
   runs+=("$results/lint.json")
   echo "== unit tests"
-  kept unit go test -json -race ./...
+  kept unit go test -json -race -timeout 30m ./...
 }
 
 # matching PATTERN PACKAGE...: those of the packages that have a test of this name; all of them if there is no pattern.

@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+	"github.com/google/go-cmp/cmp"
 )
 
 // Each file in testdata is a dialogue: events as `go test -json` prints them, then what is shown, the counts and the
@@ -203,5 +206,41 @@ func TestLongOutputIsCut(t *testing.T) {
 	}
 	if got := strings.Count(y.said(), "\n"); got != 201 || !strings.Contains(y.said(), "... 800 lines left out ...") {
 		t.Errorf("%d lines of 1000 are shown", got)
+	}
+}
+
+// TestMergeSubtests: a run of some subtests replaces these, and leaves the others of their test.
+func TestMergeSubtests(t *testing.T) {
+	line := func(at, what, test string) string {
+		return fmt.Sprintf(`{"Time":"2026-11-30T%s:00Z","Action":%q,"Package":"p","Test":%q,"Elapsed":1}`+"\n", at, what, test)
+	}
+	var d verification
+	take := func(at string, lines ...string) {
+		t.Helper()
+		r, err := read(strings.NewReader(strings.Join(lines, "")), io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		date, err := parseDate("2026-11-30T" + at + "Z")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.merge("4.2.4", r, run{commit: at, machine: "m", date: date}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	take("01:00", line("01:00", "pass", "TestA/x"), line("01:00", "pass", "TestA/y"), line("01:00", "pass", "TestA"))
+	take("02:00", line("02:00", "fail", "TestA/y"), line("02:00", "pass", "TestA/z"))
+	got := map[string]string{}
+	for _, r := range d.version("4.2.4").Tests {
+		got[r.Test] += r.Result + " " + r.Commit
+	}
+	want := map[string]string{"TestA": "pass 01:00", "TestA/x": "pass 01:00", "TestA/y": "fail 02:00", "TestA/z": "pass 02:00"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+	take("03:00", line("03:00", "pass", "TestA/x"), line("03:00", "pass", "TestA"))
+	if n := len(d.version("4.2.4").Tests); n != 2 {
+		t.Errorf("after a run of the whole test there are %d rows, want 2", n)
 	}
 }

@@ -84,9 +84,13 @@ func (d *verification) merge(version string, r *results, run run) error {
 	type key struct{ pkg, top string }
 	of := func(r row) key { return key{r.Package, r.top()} }
 	v, rows, date := d.version(version), r.rows(run), run.date.UTC().Format(precision)
-	ran, packages, later := make(map[key]bool), make(map[string]bool), make(map[key]bool)
+	type exact struct{ pkg, test string }
+	ran, again, packages, later := make(map[key]bool), make(map[exact]bool), make(map[string]bool), make(map[key]bool)
 	for _, row := range rows {
-		ran[of(row)] = true
+		again[exact{row.Package, row.Test}] = true
+		if row.Test == row.top() {
+			ran[of(row)] = true // with only subtests in the run, the others stay as they were
+		}
 	}
 	for _, t := range r.tests {
 		packages[t.pkg] = true
@@ -98,7 +102,7 @@ func (d *verification) merge(version string, r *results, run run) error {
 		}
 	}
 	v.Tests = slices.DeleteFunc(v.Tests, func(old row) bool {
-		return !later[of(old)] && (ran[of(old)] || old.Test == "" && packages[old.Package])
+		return !later[of(old)] && (ran[of(old)] || again[exact{old.Package, old.Test}] || old.Test == "" && packages[old.Package])
 	})
 	for _, row := range rows {
 		if !later[of(row)] {
