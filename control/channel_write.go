@@ -20,6 +20,8 @@ func (r *channelRun) start(ctx context.Context, batch []*flight) {
 	}
 	err := x.o.Lock.Act(ctx, inWords(&batch[0].d, len(batch)), func(lease context.Context) error {
 		ready, records := r.decided(lease, batch)
+		x.write(lease, ready, records) // before anything else: what it was decided by ages
+		r.flights = append(r.flights, ready...)
 		for _, f := range batch {
 			if f.refused != "" {
 				if ctx.Err() != nil {
@@ -28,8 +30,6 @@ func (r *channelRun) start(ctx context.Context, batch []*flight) {
 				r.skip(f, f.refused)
 			}
 		}
-		x.write(lease, ready, records)
-		r.flights = append(r.flights, ready...)
 		return nil
 	})
 	if err != nil {

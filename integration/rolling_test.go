@@ -106,7 +106,7 @@ func testRolling(t *testing.T, ballast bool) {
 	var most float64
 	for _, b := range c.Brokers() {
 		if ballast {
-			beside(0, "drain", b.ID, "--execute", "--reason", "rolling restart")
+			beside(0, "drain", b.ID, "--execute", "--wait", "2m", "--reason", "rolling restart")
 			beside(0, "restart-gate", "--brokers", "3", "--wait", "5m")
 		}
 		watch := watchShares(t, c, ns)
@@ -118,7 +118,7 @@ func testRolling(t *testing.T, ballast bool) {
 		t.Logf("while %s was away %s had %.0f %% of the topics", b.Name, watch.who, 100*watch.most)
 		most = max(most, watch.most)
 		if ballast {
-			beside(0, "undrain", b.ID, "--reason", "rolling restart")
+			beside(0, "undrain", b.ID, "--wait", "2m", "--reason", "rolling restart")
 			beside(0, "restart-gate", "--brokers", "3", "--wait", "5m")
 		}
 	}

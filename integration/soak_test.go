@@ -23,7 +23,7 @@ import (
 	"github.com/ballast-lb/ballast/integration/traffic"
 )
 
-// everywhere are the arguments with which a program reaches all brokers, so that none of them may not die.
+// everywhere are the arguments with which a program reaches all brokers, so that any of them may die.
 func everywhere(c *harness.Cluster) []string {
 	var hosts []string
 	for _, b := range c.Brokers() {

@@ -66,7 +66,7 @@ func describe(b *strings.Builder, c *cobra.Command) {
 func flagTable(flags *pflag.FlagSet) string {
 	var b strings.Builder
 	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Name == "help" {
+		if f.Name == "help" || f.Hidden {
 			return
 		}
 		if b.Len() == 0 {
