@@ -44,7 +44,7 @@ const slack = 0.05
 
 // Of plans the drain of a broker. Each bundle goes to the broker that would have least traffic, of those that its policies
 // allow; what was planned before counts. Bundles without figures are spread by number. A broker that would have more than an
-// even part of all topics and the slack takes a bundle only if all would: the brokers that stay were not even before, and
+// even part of all topics, or bundles, and the slack takes a bundle only if all would: the brokers that stay were not even before, and
 // the one that had least traffic would otherwise get nearly everything, and with it everybody's reconnections.
 func Of(in Input) Plan {
 	snap := in.Snapshot
@@ -102,13 +102,17 @@ type drainage struct {
 	count   []int
 	topics  []float64
 	unknown []float64 // topics that a bundle of this broker has whose number is not known
+	managed []float64 // bundles that may be moved
 	most    float64   // topics that a broker should have
+	bundles float64   // bundles that may be moved that a broker should have
 }
 
 func newDrainage(in Input) *drainage {
 	snap := in.Snapshot
 	n := len(snap.Brokers)
-	d := &drainage{in: in, traffic: make([]float64, n), count: make([]int, n), topics: make([]float64, n), unknown: make([]float64, n)}
+	d := &drainage{in: in, traffic: make([]float64, n), count: make([]int, n), topics: make([]float64, n),
+		unknown: make([]float64, n), managed: make([]float64, n)}
+	managed := 0.0
 	for i := range snap.Bundles {
 		b := &snap.Bundles[i]
 		if owner := snap.BrokerIndex(b.Owner); owner >= 0 {
@@ -118,6 +122,10 @@ func newDrainage(in Input) *drainage {
 				d.topics[owner] += float64(b.Stats.Topics)
 			} else {
 				d.unknown[owner]++
+			}
+			if policy.Unmanaged(b.Namespace, nil).IsZero() {
+				d.managed[owner]++
+				managed++
 			}
 		}
 	}
@@ -139,7 +147,8 @@ func newDrainage(in Input) *drainage {
 			open++
 		}
 	}
-	d.most = total * (1/float64(max(open, 1)) + slack)
+	part := 1/float64(max(open, 1)) + slack
+	d.most, d.bundles = total*part, managed*part
 	return d
 }
 
@@ -151,8 +160,11 @@ func (d *drainage) topicsOf(b *cluster.Bundle) float64 {
 	return float64(b.Stats.Topics)
 }
 
-// full says whether a bundle would give a broker more topics than it should have.
-func (d *drainage) full(i int, b *cluster.Bundle) bool { return d.topics[i]+d.topicsOf(b) > d.most }
+// full says whether a bundle would give a broker more topics than it should have, or more bundles of those that are managed: where
+// the brokers' numbers of topics are mostly of the system's own, or not known, the users' are spread all the same.
+func (d *drainage) full(i int, b *cluster.Bundle) bool {
+	return d.topics[i]+d.topicsOf(b) > d.most || d.managed[i]+1 > d.bundles
+}
 
 // place chooses where a bundle goes.
 func (d *drainage) place(b *cluster.Bundle) (plan.Decision, plan.Reason, bool) {
@@ -191,6 +203,7 @@ func (d *drainage) place(b *cluster.Bundle) (plan.Decision, plan.Reason, bool) {
 	why := Leaves.Because(plan.S("broker", d.in.Broker), plan.S("destination", to), plan.N("throughput", d.traffic[best]), plan.N("bundles", d.count[best]))
 	d.traffic[best] += throughput(b)
 	d.topics[best] += d.topicsOf(b)
+	d.managed[best]++
 	d.count[best]++
 	return plan.Decision{Action: plan.Transfer, Bundle: b.Name, Source: b.Owner, Destination: to, Label: "Success", PulsarReason: "Admin",
 		Throughput: throughput(b), MsgRate: b.Stats.MsgRateIn + b.Stats.MsgRateOut, Topics: b.Stats.Topics, Why: why}, plan.Reason{}, true

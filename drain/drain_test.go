@@ -143,7 +143,19 @@ func TestOfIsEven(t *testing.T) {
 			got[d.Destination] = true
 			heaviest, largest = max(heaviest, d.Throughput), max(largest, max(float64(d.Topics), 1))
 		}
-		full := func(y string) bool { return topics[y]+largest > most-1e-6 }
+		count, bundles := map[string]float64{}, 0.0
+		for _, b := range snap.Bundles {
+			if b.Owner != "" {
+				count[b.Owner]++
+				bundles++
+			}
+		}
+		for _, d := range p.Decisions {
+			count[d.Destination]++
+		}
+		full := func(y string) bool {
+			return topics[y]+largest > most-1e-6 || count[y]+1 > bundles*(1/float64(len(others))+0.05)-1e-6
+		}
 		for _, x := range others {
 			for _, y := range others {
 				if diff := traffic[x] - traffic[y]; diff > max(spread, heaviest)+1e-6 && !full(y) {

@@ -284,6 +284,7 @@ func TestRanBefore(t *testing.T) {
 		{Simple, start, 0, true, false, []Kind{Modular}},
 		{Modular, start, start + 40_000, true, false, nil},
 		{Modular, start, start + 40_000, true, true, []Kind{Simple}},
+		{Modular, start, start + 25_000, true, true, []Kind{Simple}}, // a switch 25 s after the brokers' start
 		{Modular, start, start + dynamicSlack, true, true, nil},
 		{Modular, start, start + startSlack, true, false, nil},
 		{Modular, start, start + startSlack + 1, true, false, []Kind{Simple}},

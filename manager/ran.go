@@ -13,10 +13,11 @@ package manager
 const ModularMetric = "pulsar_broker_load_manager_bundle_assigment"
 
 // How long after its process a load manager may be made and still be its first: brokers that start slowly. Where somebody
-// has set the load manager at run time, less is believed.
+// has set the load manager at run time, less is believed: that may have been done half a minute after the start, and a switch
+// that is refused for nothing does less harm than one that empties the registry.
 const (
 	startSlack   = 2 * 60 * 1000 // ms
-	dynamicSlack = 30 * 1000     // ms
+	dynamicSlack = 10 * 1000     // ms
 )
 
 // RanBefore is what a broker's process has run besides what it runs now. processStart is the Unix ms of its start, 0 = not
