@@ -40,7 +40,7 @@ type Plan struct {
 func (p Plan) Empty() bool { return len(p.Decisions)+len(p.Waiting) == 0 }
 
 // slack is by how much of all topics a broker may have more than an even part of them, while another one is drained.
-const slack = 0.05
+const slack = 0.02
 
 // Of plans the drain of a broker. Each bundle goes to the broker that would have least traffic, of those that its policies
 // allow; what was planned before counts. Bundles without figures are spread by number. A broker that would have more than an

@@ -69,7 +69,7 @@ func TestOf(t *testing.T) {
 		t.Error("it is empty")
 	}
 	// Heaviest first: 300 to c (0 against 200), 250 to b, 100 to c; the one without figures to whom has fewer. b and c should have at
-	// most 25 of 45 topics.
+	// most 23 of 45 topics.
 	if diff := cmp.Diff([]string{"0x0200 a:1->c:1", "0x0400 a:1->b:1", "0x0100 a:1->c:1", "0x0300 a:1->b:1"}, pairs(p.Decisions)); diff != "" {
 		t.Error(diff)
 	}
@@ -97,7 +97,7 @@ func TestOf(t *testing.T) {
 
 // Every bundle of the broker leaves, waits or stays, once; what leaves goes to brokers that may take it. No two of those differ by
 // more traffic than the heaviest bundle that was placed, beyond what they differed by before, unless the one with less has its
-// part of the topics; and none gets more than its part, and 5 points, unless all are there.
+// part of the topics; and none gets more than its part, and 2 points, unless all are there.
 func TestOfIsEven(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ids := []string{"a:1", "b:1", "c:1", "d:1"}[:rapid.IntRange(2, 4).Draw(t, "brokers")]
@@ -130,7 +130,7 @@ func TestOfIsEven(t *testing.T) {
 				spread = max(spread, traffic[x]-traffic[y])
 			}
 		}
-		most, got := total*(1/float64(len(others))+0.05), map[string]bool{}
+		most, got := total*(1/float64(len(others))+0.02), map[string]bool{}
 		for i, d := range p.Decisions {
 			if d.Source != "a:1" || !slices.Contains(others, d.Destination) {
 				t.Fatalf("%+v", d)
@@ -154,7 +154,7 @@ func TestOfIsEven(t *testing.T) {
 			count[d.Destination]++
 		}
 		full := func(y string) bool {
-			return topics[y]+largest > most-1e-6 || count[y]+1 > bundles*(1/float64(len(others))+0.05)-1e-6
+			return topics[y]+largest > most-1e-6 || count[y]+1 > bundles*(1/float64(len(others))+0.02)-1e-6
 		}
 		for _, x := range others {
 			for _, y := range others {
@@ -169,7 +169,7 @@ func TestOfIsEven(t *testing.T) {
 	})
 }
 
-// The broker with least traffic does not get everything: none gets more than an even part of the topics and 5 points. Of bundles that
+// The broker with least traffic does not get everything: none gets more than an even part of the topics and 2 points. Of bundles that
 // are not among a broker's top ones nothing is known but the number of all topics.
 func TestOfSpreadsTopics(t *testing.T) {
 	list := brokers("a:1", "b:1", "c:1")
@@ -189,8 +189,8 @@ func TestOfSpreadsTopics(t *testing.T) {
 	for _, d := range p.Decisions {
 		topics[d.Destination] += 2
 	}
-	if len(p.Decisions) != 10 || topics["c:1"] > 33 || topics["b:1"] > 33 {
-		t.Errorf("%d decisions, topics %v: want 10, and at most 33 of 60", len(p.Decisions), topics)
+	if len(p.Decisions) != 10 || topics["c:1"] > 31 || topics["b:1"] > 31 {
+		t.Errorf("%d decisions, topics %v: want 10, and at most 31 of 60", len(p.Decisions), topics)
 	}
 	for _, d := range p.Decisions[:4] {
 		if d.Destination != "c:1" {
