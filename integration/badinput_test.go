@@ -39,7 +39,12 @@ func TestGarbageOnLoadTopics(t *testing.T) {
 		return nil
 	})
 	c.SetDynamic(t, reportThreshold, "50") // so that what is sent here stays for a while
-	send := sender(t, c)
+	publish := sender(t, c)
+	// A report that counts is one of now: what another producer sends again, or dates ahead, is refused, see below.
+	send := func(topic, key, payload string) {
+		t.Helper()
+		publish(topic, key, dated(payload, time.Now()))
+	}
 
 	// The garbage is skipped, with its key and why, and what was known before stays. Of many the 1st, 2nd, 4th... is logged.
 	mark := p.mark()
@@ -62,6 +67,18 @@ func TestGarbageOnLoadTopics(t *testing.T) {
 	}
 	if frozen := p.goesOn(t, mark); len(frozen) > 0 {
 		t.Errorf("wrong keys froze: %v", frozen)
+	}
+
+	// Reports that are sent again, and ones that are dated ahead.
+	for _, at := range []time.Time{time.Now().Add(-time.Hour), time.Now().Add(time.Hour)} {
+		mark = p.mark()
+		for range 4 { // of many the 1st, 2nd, 4th... is logged
+			publish(topics.BrokerLoadData, victim, dated(changed(t, honest, map[string]any{"msgThroughputIn": 1e12, "weightedMaxEMA": 9}), at))
+		}
+		p.saysAfter(t, mark, "load report refused", "broker="+victim)
+	}
+	if frozen := p.goesOn(t, mark); len(frozen) > 0 {
+		t.Errorf("replays froze: %v", frozen)
 	}
 
 	// Resources without a limit are unknown, which is noted; the others count.
@@ -107,6 +124,20 @@ func (p *program) endsWell(t *testing.T) {
 	if strings.Contains(stderr, "panic") || strings.Contains(stderr, "goroutine ") {
 		t.Errorf("it panicked: %s", tail(stderr))
 	}
+}
+
+// dated is a report with another time in it. What is no report stays as it is.
+func dated(payload string, at time.Time) string {
+	var fields map[string]any
+	if json.Unmarshal([]byte(payload), &fields) != nil || fields["reportedAt"] == nil {
+		return payload
+	}
+	fields["reportedAt"], fields["updatedAt"] = at.UnixMilli(), at.UnixMilli()
+	b, err := json.Marshal(fields)
+	if err != nil {
+		return payload
+	}
+	return string(b)
 }
 
 func usage(usage, limit any) map[string]any { return map[string]any{"usage": usage, "limit": limit} }
