@@ -14,7 +14,7 @@ import (
 
 // Why a bundle leaves a broker that is drained, or stays.
 var (
-	Leaves  = plan.Code{ID: "DRAIN", Template: "{broker} is drained; of the brokers that may take the bundle {destination} has least: {throughput} bytes/s in {bundles} bundles"}
+	Leaves  = plan.Code{ID: "DRAIN", Template: "{broker} is drained; of the brokers that may take the bundle, and have most room for it, {destination} has least: {throughput} bytes/s in {bundles} bundles"}
 	OnWay   = plan.Code{ID: "DRAIN_IN_FLIGHT", Template: "the bundle is {state}: it is looked at again when it has arrived"}
 	Nowhere = plan.Code{ID: "DRAIN_NOWHERE", Template: "no broker may take it: {brokers} others are registered, {refused} of them are not allowed by policies, {drained} are drained"}
 	Unknown = plan.Code{ID: "DRAIN_NOT_REGISTERED", Template: "{broker} is not registered"}
@@ -44,8 +44,9 @@ const slack = 0.02
 
 // Of plans the drain of a broker. Each bundle goes to the broker that would have least traffic, of those that its policies
 // allow; what was planned before counts. Bundles without figures are spread by number. A broker that would have more than an
-// even part of all topics, or bundles, and the slack takes a bundle only if all would: the brokers that stay were not even before, and
-// the one that had least traffic would otherwise get nearly everything, and with it everybody's reconnections.
+// even part of all topics, or of the namespace's bundles, and the slack has no room: it takes a bundle only if no other one has. The
+// brokers that stay were not even before, and the one with least traffic would otherwise get nearly everything, and with it
+// everybody's reconnections.
 func Of(in Input) Plan {
 	snap := in.Snapshot
 	p := Plan{Decisions: []plan.Decision{}}
@@ -101,18 +102,18 @@ type drainage struct {
 	traffic []float64
 	count   []int
 	topics  []float64
-	unknown []float64 // topics that a bundle of this broker has whose number is not known
-	managed []float64 // bundles that may be moved
-	most    float64   // topics that a broker should have
-	bundles float64   // bundles that may be moved that a broker should have
+	unknown []float64            // topics that a bundle of this broker has whose number is not known
+	of      map[string][]float64 // bundles of each namespace by broker
+	all     map[string]float64   // bundles of each namespace that have an owner
+	part    float64              // of all that a broker should have at most, a fraction
+	total   float64              // topics of all brokers
 }
 
 func newDrainage(in Input) *drainage {
 	snap := in.Snapshot
 	n := len(snap.Brokers)
 	d := &drainage{in: in, traffic: make([]float64, n), count: make([]int, n), topics: make([]float64, n),
-		unknown: make([]float64, n), managed: make([]float64, n)}
-	managed := 0.0
+		unknown: make([]float64, n), of: map[string][]float64{}, all: map[string]float64{}}
 	for i := range snap.Bundles {
 		b := &snap.Bundles[i]
 		if owner := snap.BrokerIndex(b.Owner); owner >= 0 {
@@ -123,13 +124,14 @@ func newDrainage(in Input) *drainage {
 			} else {
 				d.unknown[owner]++
 			}
-			if policy.Unmanaged(b.Namespace, nil).IsZero() {
-				d.managed[owner]++
-				managed++
+			if d.of[b.Namespace] == nil {
+				d.of[b.Namespace] = make([]float64, n)
 			}
+			d.of[b.Namespace][owner]++
+			d.all[b.Namespace]++
 		}
 	}
-	total, open := 0.0, 0
+	open := 0
 	for i := range snap.Brokers {
 		b := &snap.Brokers[i]
 		// Extensible brokers name their top bundles alone; what all have together is one number.
@@ -142,13 +144,12 @@ func newDrainage(in Input) *drainage {
 		}
 		d.unknown[i] = each
 		d.topics[i] += each * without
-		total += d.topics[i]
+		d.total += d.topics[i]
 		if b.ID != in.Broker && !slices.Contains(in.Others, b.ID) {
 			open++
 		}
 	}
-	part := 1/float64(max(open, 1)) + slack
-	d.most, d.bundles = total*part, managed*part
+	d.part = 1/float64(max(open, 1)) + slack
 	return d
 }
 
@@ -160,10 +161,16 @@ func (d *drainage) topicsOf(b *cluster.Bundle) float64 {
 	return float64(b.Stats.Topics)
 }
 
-// full says whether a bundle would give a broker more topics than it should have, or more bundles of those that are managed: where
-// the brokers' numbers of topics are mostly of the system's own, or not known, the users' are spread all the same.
-func (d *drainage) full(i int, b *cluster.Bundle) bool {
-	return d.topics[i]+d.topicsOf(b) > d.most || d.managed[i]+1 > d.bundles
+// over is how much of what a bundle would give a broker is more than its part: of all topics, and of the namespace's bundles. The
+// second holds where the numbers of topics are not known, or are mostly those of the system's own.
+func (d *drainage) over(i int, b *cluster.Bundle) (n int) {
+	if d.topics[i]+d.topicsOf(b) > d.total*d.part {
+		n++
+	}
+	if d.of[b.Namespace][i]+1 > d.all[b.Namespace]*d.part {
+		n++
+	}
+	return n
 }
 
 // place chooses where a bundle goes.
@@ -203,7 +210,7 @@ func (d *drainage) place(b *cluster.Bundle) (plan.Decision, plan.Reason, bool) {
 	why := Leaves.Because(plan.S("broker", d.in.Broker), plan.S("destination", to), plan.N("throughput", d.traffic[best]), plan.N("bundles", d.count[best]))
 	d.traffic[best] += throughput(b)
 	d.topics[best] += d.topicsOf(b)
-	d.managed[best]++
+	d.of[b.Namespace][best]++
 	d.count[best]++
 	return plan.Decision{Action: plan.Transfer, Bundle: b.Name, Source: b.Owner, Destination: to, Label: "Success", PulsarReason: "Admin",
 		Throughput: throughput(b), MsgRate: b.Stats.MsgRateIn + b.Stats.MsgRateOut, Topics: b.Stats.Topics, Why: why}, plan.Reason{}, true
@@ -212,8 +219,8 @@ func (d *drainage) place(b *cluster.Bundle) (plan.Decision, plan.Reason, bool) {
 // less says whether broker i has less than broker j for a bundle: traffic counts for bundles with traffic, and the number of
 // bundles for those without.
 func (d *drainage) less(i, j int, b *cluster.Bundle) bool {
-	if fi, fj := d.full(i, b), d.full(j, b); fi != fj {
-		return fj
+	if oi, oj := d.over(i, b), d.over(j, b); oi != oj {
+		return oi < oj
 	}
 	if throughput(b) > 0 && d.traffic[i] != d.traffic[j] {
 		return d.traffic[i] < d.traffic[j]

@@ -161,7 +161,7 @@ func TestOfIsEven(t *testing.T) {
 				if diff := traffic[x] - traffic[y]; diff > max(spread, heaviest)+1e-6 && !full(y) {
 					t.Errorf("%s has %v more than %s; before it was at most %v, the heaviest bundle has %v", x, diff, y, spread, heaviest)
 				}
-				if got[x] && topics[x] > most+1e-6 && !full(y) {
+				if got[x] && topics[x] > most+1e-6 && topics[y]+largest <= most-1e-6 && count[y]+1 <= bundles*(1/float64(len(others))+0.02)-1e-6 {
 					t.Errorf("%s has %v of %v topics, %s has %v", x, topics[x], total, y, topics[y])
 				}
 			}
