@@ -31,14 +31,15 @@ func (v *Views) refused(c tableview.Change[event.BrokerLoadData]) {
 		return
 	}
 	if n := v.replays.Add(1); bits.OnesCount64(uint64(n)) == 1 {
-		v.o.Logger.Warn("load report refused: it was sent again, or is dated ahead", "broker", c.Key, "producer", c.New.Producer, "its time", c.New.Value.ReportedAt,
+		v.o.Logger.Warn("load report refused: it was sent again, or is dated ahead", "broker", c.Key, "producer", c.New.Producer, "its time", c.New.Value.UpdatedAt,
 			"producer before", c.Old.Producer, "refused", n)
 	}
 }
 
-// distance is how far a report's own time is from when it was heard.
+// distance is how far a report's own time is from when it was heard: updatedAt is when the broker measured. (reportedAt is when it
+// reported the time before, and 0 in its first report.)
 func distance(e *tableview.Entry[event.BrokerLoadData]) time.Duration {
-	return max(e.Received.Sub(time.UnixMilli(e.Value.ReportedAt)), time.UnixMilli(e.Value.ReportedAt).Sub(e.Received))
+	return max(e.Received.Sub(time.UnixMilli(e.Value.UpdatedAt)), time.UnixMilli(e.Value.UpdatedAt).Sub(e.Received))
 }
 
 // withdrawn is the last values that brokers took back by tombstones. A broker does so right after each ownership record that

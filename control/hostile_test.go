@@ -67,7 +67,7 @@ const lastBundle = ns + "/0xc0000000_0xffffffff"
 // nonsense is a payload that no broker and no Ballast writes.
 func (h *hostile) nonsense() []byte {
 	return []byte([]string{"not JSON", "[1,2]", `{"cpu":`, "\x00\xff\xfe", `{"state":7,"kind":[],"cpu":"much"}`, "null", `"text"`, "{}",
-		`{"kind":"no such kind"}`, strings.Repeat("[", 5000), `{"reportedAt":1e300}`}[h.rnd.IntN(11)])
+		`{"kind":"no such kind"}`, strings.Repeat("[", 5000), `{"updatedAt":1e300}`}[h.rnd.IntN(11)])
 }
 
 // send publishes one message of each sort on a topic.

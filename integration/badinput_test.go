@@ -129,10 +129,10 @@ func (p *program) endsWell(t *testing.T) {
 // dated is a report with another time in it. What is no report stays as it is.
 func dated(payload string, at time.Time) string {
 	var fields map[string]any
-	if json.Unmarshal([]byte(payload), &fields) != nil || fields["reportedAt"] == nil {
+	if json.Unmarshal([]byte(payload), &fields) != nil || fields["updatedAt"] == nil {
 		return payload
 	}
-	fields["reportedAt"], fields["updatedAt"] = at.UnixMilli(), at.UnixMilli()
+	fields["updatedAt"] = at.UnixMilli()
 	b, err := json.Marshal(fields)
 	if err != nil {
 		return payload
