@@ -13,6 +13,7 @@ import (
 
 	"github.com/apache/pulsar-client-go/pulsar"
 	"github.com/apache/pulsar-client-go/pulsar/log"
+	"github.com/cenkalti/backoff/v4"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 )
@@ -134,16 +135,26 @@ func newClient(url string, logger *slog.Logger) (pulsar.Client, error) {
 	return client, nil
 }
 
-func (f *flow) open(r *Run) (err error) {
+// open subscribes and makes the producer. A topic that is being loaded, or whose bundle is on its way, is tried again for a while.
+func (f *flow) open(r *Run) error {
 	topic := f.topic.Name
-	f.consumer, err = r.consuming.Subscribe(pulsar.ConsumerOptions{
-		Topic: topic, SubscriptionName: "traffic", Type: pulsar.Exclusive,
-		SubscriptionInitialPosition: pulsar.SubscriptionPositionEarliest,
-	})
+	patience := func() backoff.BackOff {
+		return backoff.NewExponentialBackOff(backoff.WithInitialInterval(200*time.Millisecond), backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(time.Minute))
+	}
+	err := backoff.Retry(func() (err error) {
+		f.consumer, err = r.consuming.Subscribe(pulsar.ConsumerOptions{
+			Topic: topic, SubscriptionName: "traffic", Type: pulsar.Exclusive,
+			SubscriptionInitialPosition: pulsar.SubscriptionPositionEarliest,
+		})
+		return err
+	}, patience())
 	if err != nil {
 		return fmt.Errorf("subscribing to %s: %w", topic, err)
 	}
-	f.producer, err = r.producing.CreateProducer(pulsar.ProducerOptions{Topic: topic, SendTimeout: -1, DisableBatching: true})
+	err = backoff.Retry(func() (err error) {
+		f.producer, err = r.producing.CreateProducer(pulsar.ProducerOptions{Topic: topic, SendTimeout: -1, DisableBatching: true})
+		return err
+	}, patience())
 	if err != nil {
 		return fmt.Errorf("creating a producer on %s: %w", topic, err)
 	}
