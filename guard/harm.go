@@ -42,12 +42,22 @@ func Suspects(st State, now int64) (ids []string) {
 }
 
 func (st *State) suspect(id string, now int64) bool {
+	moved := st.lastMove(id)
+	return moved > 0 && now-moved < harmWindow
+}
+
+// lastMove is when a broker took part in a move last, Unix ms; 0 = never.
+func (st *State) lastMove(id string) int64 {
 	swings := st.Swings[id]
-	return len(swings) > 0 && now-swings[len(swings)-1].At < harmWindow
+	if len(swings) == 0 {
+		return 0
+	}
+	return swings[len(swings)-1].At
 }
 
 // suffer slows down when clients of brokers that took part in a move of the last minutes see more than the limit, and more than
-// twice what they see when nothing moves. One reading slows once, however many brokers it is about.
+// twice what they see when nothing moves. One reading slows once, however many brokers it is about; and what was slowed down
+// for is not counted again in the next readings, which are over minutes, until something has moved since.
 func (st *State) suffer(h *Harm, lim Limits) {
 	if h == nil {
 		return
@@ -63,7 +73,7 @@ func (st *State) suffer(h *Harm, lim Limits) {
 		}
 		u, known := usual[c.Broker]
 		if st.suspect(c.Broker, h.At) {
-			if w := c.hurt(u, lim); w != "" && why == "" {
+			if w := c.hurt(u, lim); w != "" && why == "" && st.lastMove(c.Broker) > st.Pace.At {
 				why = w
 			}
 			continue

@@ -47,7 +47,8 @@ func evenConf() map[string]string {
 
 // derived are Ballast's settings for load derived from the log: the latest usage alone, bandwidth alone.
 var derived = settings("ballastLoadSource=derived", "ballastLoadHalfLife=0s", "ballastCPUWeight=0", "ballastCycleInterval=10s",
-	"ballastNewBrokerTime=0s") // a broker that an earlier test restarted takes load at once
+	"ballastNewBrokerTime=0s",     // a broker that an earlier test restarted takes load at once
+	"ballastMaxPublishLatency=0s") // clients of a busy test machine wait for its disks, not for moves
 
 // TransferShedder on derived load makes a cluster even whose bundles are all on one broker, and nothing is lost meanwhile.
 // At full length the same runs on published load, and those of Pulsar's own balancer with Ballast watching, are recorded
