@@ -41,13 +41,20 @@ func TestShippedSettingsStopEarly(t *testing.T) {
 	}
 	args := append(settings("ballastLoadSource=derived", "ballastLoadHalfLife=0s", "ballastCPUWeight=0", "ballastMemoryWeight=0",
 		"ballastDirectMemoryWeight=0", "ballastCapacityOverridesFile="+capacities), "--wait", "150s")
-	cy, code := planned(t, c, append(args, shippedStrategy...)...)
+	var cy cycle
+	var code int
+	harness.Eventually(t, 5*time.Minute, "the brokers' figures are those of this load", func(context.Context) error {
+		if cy, code = planned(t, c, append(args, shippedStrategy...)...); cy.Plan.Outcome.Code != "BALANCED" {
+			return fmt.Errorf("plan says %s: %s", cy.Plan.Outcome.Code, cy.Plan.Outcome.Text)
+		}
+		return nil
+	})
 	uneven := traffic.Meter{Namespace: ns, URLs: urls(brokers)}.MaxOverMean(t, 5*time.Second)
 	t.Logf("max/mean is %.2f and plan says %s: %s", uneven, cy.Plan.Outcome.Code, cy.Plan.Outcome.Text)
 	if uneven < 1.5 {
 		t.Errorf("max/mean of throughput is %.2f: the test should have made it 1.8", uneven)
 	}
-	if code != 0 || len(cy.Plan.Decisions) > 0 || cy.Plan.Outcome.Code != "BALANCED" {
+	if code != 0 || len(cy.Plan.Decisions) > 0 {
 		t.Errorf("exit code %d, frozen %v, %d decisions, outcome %v: want none, since the cluster counts as balanced", code, cy.Frozen, len(cy.Plan.Decisions), cy.Plan.Outcome)
 	}
 	if !strings.Contains(cy.Plan.Outcome.Text, "<= target 0.25") {
