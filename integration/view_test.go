@@ -269,7 +269,13 @@ func sameOwners(t *testing.T, c *harness.Cluster, views *control.Views, all []pr
 	for bundle, record := range views.Ownership().All() {
 		seen[bundle] = record.Owner()
 	}
-	if diff := cmp.Diff(printed, seen); diff != "" {
+	// Of other tests' bundles the topic may have nothing left but what compaction kept, which tail does not read.
+	others := func(bundle, _ string) bool {
+		return !strings.HasPrefix(bundle, ns+"/") && event.NamespaceOf(bundle) != event.NamespaceOf(whole)
+	}
+	maps.DeleteFunc(printed, others)
+	maps.DeleteFunc(seen, others)
+	if diff := cmp.Diff(printed, seen); diff != "" || len(seen) < 32 {
 		t.Errorf("owners (-folded from what tail printed +view):\n%s", diff)
 	}
 	if _, there := seen[whole]; there {
