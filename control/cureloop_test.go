@@ -209,16 +209,9 @@ func TestALeaderChangeDoesNotCureTwice(t *testing.T) {
 		w.mends = true
 		w.stuck[w.bundles()[2]] = w.now
 		w.run(10 * time.Second)
-		w.fault = func(p *proc) {
-			if points++; points == killAt {
-				w.after(0, p.kill)
-			}
-		}
+		w.dieAt(killAt, &points)
 		for range 100 {
-			w.run(250 * time.Millisecond)
-			if w.procs[len(w.procs)-1].gone {
-				w.start()
-			}
+			w.step()
 		}
 		w.fault = nil
 		if _, stuck := w.stuck[w.bundles()[2]]; !stuck {

@@ -176,16 +176,9 @@ func TestADrainSurvivesALeaderChange(t *testing.T) {
 			t.Fatal(answer.Text)
 		}
 		begun := w.now
-		w.fault = func(p *proc) {
-			if points++; points == killAt {
-				w.after(0, p.kill)
-			}
-		}
+		w.dieAt(killAt, &points)
 		for range 120 {
-			w.run(250 * time.Millisecond)
-			if w.procs[len(w.procs)-1].gone {
-				w.start()
-			}
+			w.step()
 			if at := w.drained(a, begun.Add(time.Second)); !at.IsZero() {
 				break
 			}

@@ -110,17 +110,10 @@ func TestUnknownHarmDoesNotStopALeader(t *testing.T) {
 func TestANewLeaderSeesTheSameHarm(t *testing.T) {
 	scripted := func(killAt int) (w *town, points int) {
 		w = harmTown(7, 200, false, quiet)
-		w.fault = func(p *proc) {
-			if points++; points == killAt {
-				w.after(0, p.kill)
-			}
-		}
+		w.dieAt(killAt, &points)
 		w.start()
 		for w.planned() < 10 {
-			w.run(250 * time.Millisecond)
-			if w.procs[len(w.procs)-1].gone {
-				w.start()
-			}
+			w.step()
 		}
 		w.run(5 * time.Second)
 		w.stop()

@@ -21,15 +21,21 @@ func NewTopicJournal(log topics.Log) *TopicJournal { return &TopicJournal{log: l
 
 // Append writes one record and waits until it is stored.
 func (j *TopicJournal) Append(ctx context.Context, r Record) error {
+	e, err := j.event(r)
+	if err != nil {
+		return err
+	}
+	return j.publish(ctx, e.Key, e.Payload)
+}
+
+// event is a record as it is stored; one without a number gets the next.
+func (j *TopicJournal) event(r Record) (topics.Event, error) {
 	if r.Seq == 0 {
 		j.seq++
 		r.Seq = j.seq
 	}
 	payload, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	return j.publish(ctx, r.Key(), payload)
+	return topics.Event{Key: r.Key(), Payload: payload}, err
 }
 
 // AppendAll writes records in their order, many on their way at once, and waits until all are stored. After an error any of them
@@ -37,15 +43,10 @@ func (j *TopicJournal) Append(ctx context.Context, r Record) error {
 func (j *TopicJournal) AppendAll(ctx context.Context, rs []Record) error {
 	events := make([]topics.Event, len(rs))
 	for i, r := range rs {
-		if r.Seq == 0 {
-			j.seq++
-			r.Seq = j.seq
-		}
-		payload, err := json.Marshal(r)
-		if err != nil {
+		var err error
+		if events[i], err = j.event(r); err != nil {
 			return err
 		}
-		events[i] = topics.Event{Key: r.Key(), Payload: payload}
 	}
 	if err := j.open(ctx); err != nil {
 		return err

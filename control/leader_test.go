@@ -59,6 +59,23 @@ func (t *town) stop() {
 	}
 }
 
+// dieAt kills the process that comes to a point as the nth; points counts them.
+func (t *town) dieAt(nth int, points *int) {
+	t.fault = func(p *proc) {
+		if *points++; *points == nth {
+			t.after(0, p.kill)
+		}
+	}
+}
+
+// step lets a moment pass; a newest process that is gone is followed by another one.
+func (t *town) step() {
+	t.run(250 * time.Millisecond)
+	if t.procs[len(t.procs)-1].gone {
+		t.start()
+	}
+}
+
 // Leaders are killed, frozen and cut off at random points of many runs; then all is well for a while. No action is done
 // twice beyond the one late request of a leader that has lost the lock, which is on record; no decision is lost; plans go on.
 func TestLeadersComeAndGo(t *testing.T) {
@@ -295,17 +312,10 @@ func TestANewLeaderPlansAsTheOldOneWouldHave(t *testing.T) {
 		}
 		w.manager = manager
 		points := 0
-		w.fault = func(p *proc) {
-			if points++; points == killAt {
-				w.after(0, p.kill)
-			}
-		}
+		w.dieAt(killAt, &points)
 		w.start()
 		for range 1000 {
-			w.run(250 * time.Millisecond)
-			if w.procs[len(w.procs)-1].gone {
-				w.start()
-			}
+			w.step()
 			if w.planned() >= 14 {
 				break
 			}

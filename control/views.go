@@ -85,17 +85,18 @@ func NewViews(o ViewOptions) *Views {
 
 // derive folds a report into our own averages.
 func (v *Views) derive(c tableview.Change[event.BrokerLoadData]) {
-	if v.o.Derived == nil || c.Kind != tableview.Put && c.Kind != tableview.Expired {
+	if v.o.Derived == nil {
 		return
 	}
-	if c.Kind == tableview.Expired { // one of too many: see maxBrokers
-		v.mu.Lock()
-		v.o.Derived.Forget(c.Key)
-		v.mu.Unlock()
-		return
-	}
+	var notes []load.Note
 	v.mu.Lock()
-	notes := v.o.Derived.Hear(c.Key, &c.New.Value, c.New.Received.UnixMilli())
+	switch c.Kind {
+	case tableview.Put:
+		notes = v.o.Derived.Hear(c.Key, &c.New.Value, c.New.Received.UnixMilli())
+	case tableview.Expired: // one of too many: see maxBrokers
+		v.o.Derived.Forget(c.Key)
+	default:
+	}
 	v.mu.Unlock()
 	for _, n := range notes {
 		v.o.Logger.Warn("load report", "broker", c.Key, "note", n.Kind, "resource", n.Resource, "usage", n.Usage, "limit", n.Limit, "before", n.Before)
