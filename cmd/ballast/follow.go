@@ -67,21 +67,36 @@ func (s *session) feed(ctx context.Context, mode control.Mode, publish, estimate
 	if err := views.Open(ctx); err != nil {
 		return nil, nil, fmt.Errorf("the topics at %s (serviceUrl) cannot be read: %w", s.settings.Ballast.ServiceURL, err)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return views.Run(ctx) })
+	runs := []func(context.Context) error{views.Run}
 	if report != nil {
-		g.Go(func() error { return report.Run(ctx) })
+		runs = append(runs, report.Run)
 	}
+	end := background(ctx, runs...)
 	return views, func() {
-		cancel()
-		if err := g.Wait(); err != nil && !errors.Is(err, context.Canceled) {
+		if err := end(); err != nil {
 			s.logger.Warn("following the cluster ended", "error", err)
 		}
 		if err := views.Close(); err != nil {
 			s.logger.Warn("close the subscriptions", "error", err)
 		}
 	}, nil
+}
+
+// background runs functions until stop is called or one of them fails. They outlive ctx: what is under way when the process is
+// told to stop is followed until it has ended.
+func background(ctx context.Context, runs ...func(context.Context) error) (stop func() error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	g, ctx := errgroup.WithContext(ctx)
+	for _, run := range runs {
+		g.Go(func() error { return run(ctx) })
+	}
+	return func() error {
+		cancel()
+		if err := g.Wait(); !errors.Is(err, context.Canceled) {
+			return err
+		}
+		return nil
+	}
 }
 
 // unpublished is a cluster whose reports are read into a log of our own: no topic is made for them.

@@ -65,12 +65,9 @@ func (w *watcher) follow(ctx context.Context) error {
 	if err := views.Open(ctx); err != nil {
 		return fmt.Errorf("the topics at %s (serviceUrl) cannot be read: %w", s.settings.Ballast.ServiceURL, errors.Join(err, views.Close()))
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	go func() { done <- views.Run(ctx) }()
+	end := background(ctx, views.Run)
 	w.views, w.stop = views, func() {
-		cancel()
-		if err := errors.Join(<-done, views.Close()); err != nil && !errors.Is(err, context.Canceled) {
+		if err := errors.Join(end(), views.Close()); err != nil {
 			s.logger.Warn("following the topics ended", "error", err)
 		}
 	}
