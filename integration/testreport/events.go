@@ -26,6 +26,9 @@ type event struct {
 type test struct {
 	pkg, name string
 	outcome   string // pass, fail, skip; "" while it runs
+	unended   bool   // it counts as failed because its end was never told
+	unsteady  bool   // it failed, and ended otherwise when it ran again
+	before    string // what it said when it failed
 	elapsed   float64
 	output    []string
 	figures   []figure
@@ -79,7 +82,7 @@ func read(in io.Reader, out io.Writer) (*results, error) {
 	}
 	for _, t := range r.tests {
 		if t.outcome == "" {
-			t.outcome = "fail"
+			t.outcome, t.unended = "fail", true
 			fmt.Fprintf(out, "FAIL %s %s: it did not come to its end\n%s", t.pkg, t.name, t.said())
 		}
 	}

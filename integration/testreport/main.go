@@ -1,7 +1,10 @@
 // Command testreport makes what `go test -json` says readable, counts it and keeps it in the document about verification.
 //
 //	go test -json ./... | testreport -save unit.json        shows failures, skips and slow tests as they end
-//	testreport unit.json...                                 the sum of saved runs, its last line "N passed, N failed, N skipped"
+//	testreport unit.json... | a.json+again.json             the sum of saved runs, its last line "N passed, N failed, N skipped";
+//	                                                        what failed in a run and ran again counts as in the later one
+//	testreport -again unit.json                             the tests that failed, as a pattern for `go test -run`; the exit code
+//	                                                        is 1 if there is none to run again
 //	testreport -merge VERSION=FILE... [-commit HASH] [-date DATE] [-machine WORDS]
 //	                                                        takes saved runs on a version of Pulsar into docs/verification.json
 //	                                                        and writes docs/verification.md from it
@@ -26,6 +29,7 @@ type options struct {
 	save     string
 	merge    []string // VERSION=FILE
 	render   bool
+	again    bool
 	document string // path of the document without .json and .md
 	root     string // of the source tree
 	run
@@ -40,6 +44,7 @@ func main() {
 		return nil
 	})
 	flag.BoolVar(&o.render, "render", false, "writes the document anew from its .json, without tests that are gone")
+	flag.BoolVar(&o.again, "again", false, "shows the tests that failed as a pattern for go test -run")
 	flag.StringVar(&o.document, "document", "docs/verification", "`path` of the document without .json and .md")
 	flag.StringVar(&o.commit, "commit", "", "`hash` of the source that was tested (default: what is checked out)")
 	flag.Func("date", "`time` of the run, as 2026-11-30 or 2026-11-30T02:40Z (default: that of the first event)", func(s string) (err error) {
@@ -67,6 +72,19 @@ func (o options) do(stdin io.Reader, stdout io.Writer) (ok bool, err error) {
 			return false, fmt.Errorf("-merge and -render take neither -save nor further files (%v)", o.files)
 		}
 		return o.mergeAll(stdout)
+	case o.again:
+		if len(o.files) != 1 {
+			return false, fmt.Errorf("-again takes the file of one run, not %d (%v)", len(o.files), o.files)
+		}
+		r, err := readFile(o.files[0])
+		if err != nil {
+			return false, err
+		}
+		pattern, ok := r.again()
+		if ok {
+			fmt.Fprintln(stdout, pattern)
+		}
+		return ok, nil
 	case len(o.files) > 0:
 		return sum(o.files, stdout)
 	}
@@ -82,14 +100,20 @@ func (o options) do(stdin io.Reader, stdout io.Writer) (ok bool, err error) {
 	return err == nil && r.counts().failed == 0, err
 }
 
-func sum(files []string, stdout io.Writer) (ok bool, err error) {
+// sum counts runs; each is a file, or several with a + between them: a run, and what ran again after it.
+func sum(runs []string, stdout io.Writer) (ok bool, err error) {
 	var sum counts
-	for _, path := range files {
-		r, err := readFile(path)
-		if err != nil {
-			return false, err
+	for _, paths := range runs {
+		all := &results{index: map[[2]string]*test{}}
+		for path := range strings.SplitSeq(paths, "+") {
+			r, err := readFile(path)
+			if err != nil {
+				return false, err
+			}
+			all.repeat(r)
 		}
-		sum.add(r.counts())
+		all.tell(stdout)
+		sum.add(all.counts())
 	}
 	fmt.Fprintln(stdout, sum)
 	return sum.failed == 0, nil

@@ -106,12 +106,55 @@ func TestSaveAndSum(t *testing.T) {
 	if ok, err := (options{files: []string{one, one, two}}).do(nil, &out); ok || err != nil {
 		t.Fatalf("the sum: %v, %v", ok, err)
 	}
-	if got := out.String(); got != "2 passed, 1 failed\n" {
+	if got := out.String(); got != "failed: example.org/ballast/p TestB\n2 passed, 1 failed\n" {
 		t.Errorf("the sum is %q", got)
 	}
 	if _, err := (options{files: []string{filepath.Join(dir, "none.json")}}).do(nil, &out); err == nil {
 		t.Error("a file that is not there is no error")
 	}
+}
+
+// What failed runs again, and counts as it then ended; both are told.
+func TestAgain(t *testing.T) {
+	dir := t.TempDir()
+	line := func(action, test, output string) string {
+		return fmt.Sprintf("{\"Action\":%q,\"Package\":\"p\",\"Test\":%q,\"Output\":%q}\n", action, test, output)
+	}
+	put := func(name string, lines ...string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(strings.Join(lines, "")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	does := func(want string, wantOK bool, o options) {
+		t.Helper()
+		var out bytes.Buffer
+		if ok, err := o.do(nil, &out); ok != wantOK || err != nil || out.String() != want {
+			t.Errorf("%v: %v, %v\n%s\nwant %v\n%s", o.files, ok, err, out.String(), wantOK, want)
+		}
+	}
+	why := line("output", "TestB", "    b_test.go:7: got 1, want 2\n")
+	run := put("run", line("pass", "TestA", ""), why, line("pass", "TestB/x", ""), line("fail", "TestB/y", ""), line("fail", "TestB", ""), line("fail", "TestC", ""), line("fail", "", ""))
+	does("^(TestB|TestC)$\n", true, options{again: true, files: []string{run}})
+
+	well := put("well", line("pass", "TestB/x", ""), line("pass", "TestB/y", ""), line("pass", "TestB", ""), line("pass", "TestC", ""), line("pass", "", ""))
+	does("unsteady: p TestB failed, and passed when it ran again\n    b_test.go:7: got 1, want 2\n"+
+		"unsteady: p TestB/y failed, and passed when it ran again\nunsteady: p TestC failed, and passed when it ran again\n5 passed, 0 failed\n", true, options{files: []string{run + "+" + well}})
+
+	worse := put("worse", line("fail", "TestB/x", ""), line("pass", "TestB/y", ""), why, line("fail", "TestB", ""), line("pass", "TestC", ""), line("fail", "", ""))
+	does("failed: p TestB\n    b_test.go:7: got 1, want 2\nfailed: p TestB/x\n"+
+		"unsteady: p TestB/y failed, and passed when it ran again\nunsteady: p TestC failed, and passed when it ran again\n3 passed, 2 failed\n", false, options{files: []string{run + "+" + worse}})
+
+	// The repetition that died leaves the failure; a run of which nothing is known in the end is not repeated.
+	dead := put("dead", line("run", "TestB", ""), line("fail", "", ""))
+	does("failed: p TestB\nfailed: p TestB/y\nfailed: p TestC\n2 passed, 3 failed\n", false, options{files: []string{run + "+" + dead}})
+	does("", false, options{again: true, files: []string{dead}})
+	does("", false, options{again: true, files: []string{well}})
+	does("", false, options{again: true, files: []string{put("builds-not", line("fail", "", ""))}})
+	many := put("many", line("fail", "TestA", ""), line("fail", "TestB", ""), line("fail", "TestC", ""), line("fail", "TestD", ""), line("fail", "TestE", ""))
+	does("", false, options{again: true, files: []string{many}})
 }
 
 // TestMergeFiles: saved runs become the document; the time is that of the run, tests that the source lost are dropped.
