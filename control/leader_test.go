@@ -106,6 +106,8 @@ func TestLeadersComeAndGo(t *testing.T) {
 			return
 		}
 	}
+	t.Attr("runs", fmt.Sprint(seeds))
+	t.Attr("what_happened_in_them", fmt.Sprintf("%+v", sum))
 	t.Logf("%d runs: %+v", seeds, sum)
 	if sum.Late == 0 || sum.Unknown == 0 || sum.Inherited == 0 || sum.Stray == 0 {
 		t.Errorf("the runs did not come to everything that they are for: %+v", sum)
@@ -340,6 +342,8 @@ func TestANewLeaderPlansAsTheOldOneWouldHave(t *testing.T) {
 			t.Fatalf("the leader was changed at point %d of %d (-want +got):\n%s\n%s", at, points, diff, w.dump())
 		}
 	}
+	t.Attr("points_at_which_the_leader_was_changed", fmt.Sprint((points+every-1)/every))
+	t.Attr("moves", fmt.Sprint(moves))
 	t.Logf("%d points, %d moves", points, moves)
 }
 

@@ -6,8 +6,8 @@
 //	testreport -again unit.json                             the tests that failed, as a pattern for `go test -run`; the exit code
 //	                                                        is 1 if there is none to run again
 //	testreport -merge VERSION=FILE... [-commit HASH] [-date DATE] [-machine WORDS]
-//	                                                        takes saved runs on a version of Pulsar into docs/verification.json
-//	                                                        and writes docs/verification.md from it
+//	                                                        takes saved runs on a version of Pulsar (memory: on none) into
+//	                                                        docs/verification.json and writes docs/verification.md from it
 //	testreport -render                                      writes docs/verification.md anew, without tests that are gone
 //
 // Tests and subtests count. A package that fails without a failed test (it does not build, it panics) counts as one failed

@@ -6,16 +6,23 @@ import (
 	"strings"
 )
 
+// inMemory is the version of the tests that need no Pulsar.
+const inMemory = "memory"
+
 // markdown shows every test with its figures, and the time and source that they are of.
 func (d *verification) markdown() string {
 	var b strings.Builder
 	b.WriteString(`# Verification
 
-Written by ` + "`make verify`" + `, from [verification.json](verification.json): the tests against real clusters at their full length.
-Each row is the latest run of its test on that version of Pulsar, with the commit that was tested.
+Written by ` + "`make verify`" + `, from [verification.json](verification.json): the tests against real clusters at their full length,
+and those in memory that try every point or many thousand seeds. Each row is the latest run of its test on that version of Pulsar, with the commit that was tested.
 `)
 	for _, v := range d.Versions {
-		fmt.Fprintf(&b, "\n## Pulsar %s\n\n%v. Ran on %s.\n\n", v.Version, v.counts(), strings.Join(v.machines(), "; "))
+		heading := "Pulsar " + v.Version
+		if v.Version == inMemory {
+			heading = "In memory"
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n%v. Ran on %s.\n\n", heading, v.counts(), strings.Join(v.machines(), "; "))
 		b.WriteString("| test | result | seconds | figures | date | commit |\n|---|---|---|---|---|---|\n")
 		for _, r := range v.Tests {
 			fmt.Fprintf(&b, "| %s | %s | %.1f | %s | %s | %s |\n", cell(r.title()), words[r.Result], r.Seconds, cell(r.notes()),
