@@ -25,7 +25,7 @@ const (
 )
 
 // evenConf is the brokers' configuration of the balance tests: bandwidth alone counts, without history, on an interface so slow
-// that the broker with all bundles reads hot; statistics come often, so that a test need not wait minutes for them.
+// that the broker with all bundles reads hot.
 func evenConf() map[string]string {
 	bits := evenRate * evenSize * 2 * 8 // in, and to the bookie; out is the same again, to consumers, in the other direction
 	return map[string]string{
@@ -40,8 +40,6 @@ func evenConf() map[string]string {
 		"loadBalancerMaxNumberOfBundlesInBundleLoadReport": "6",
 		"loadBalancerReportUpdateMaxIntervalMinutes":       "1",
 		"loadBalancerAutoBundleSplitEnabled":               "false",
-		"statsUpdateFrequencyInSecs":                       "15",
-		"statsUpdateInitialDelayInSecs":                    "15",
 	}
 }
 

@@ -41,7 +41,7 @@ func TestViewOfRareReports(t *testing.T) {
 	if !harness.Full() {
 		t.Skip("takes longer than 15 minutes: only at full length (make verify)")
 	}
-	c := pool.Get(t, harness.Options{Conf: map[string]string{"loadBalancerReportUpdateMaxIntervalMinutes": "15"}})
+	c := pool.Get(t, harness.Options{Conf: map[string]string{"loadBalancerReportUpdateMaxIntervalMinutes": "15", "statsUpdateFrequencyInSecs": "60"}})
 	testView(t, c, 17*time.Minute)
 }
 

@@ -72,7 +72,10 @@ func brokerConf(meta, advertised string, layers ...map[string]string) map[string
 		"metadataStoreSessionTimeoutMillis": "6000",
 		// Brokers publish their load at least every minute instead of every 15.
 		"loadBalancerReportUpdateMaxIntervalMinutes": "1",
-		"defaultNumberOfNamespaceBundles":            "4",
+		// And they measure every 15 s instead of every minute: what a test changed shows soon.
+		"statsUpdateFrequencyInSecs":      "15",
+		"statsUpdateInitialDelayInSecs":   "15",
+		"defaultNumberOfNamespaceBundles": "4",
 		// Few threads: three brokers share the machine with the tests.
 		"numHttpServerThreads":                  "8",
 		"numIOThreads":                          "2",

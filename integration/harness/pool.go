@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// A pool keeps two clusters up where the machine has memory for a third: to start one takes longer than most tests, and an
-// idle one costs memory alone.
+// A pool keeps some clusters up while the machine has memory for a further one: to start one takes longer than most tests, and
+// an idle one costs little but memory.
 const (
-	kept = 2
+	kept = 4
 	room = 4 << 30 // bytes: what one takes, and the tests beside it
 )
 
