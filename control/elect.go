@@ -22,6 +22,7 @@ type Elector struct {
 
 	past      *Past
 	epoch     int64 // the highest that was confirmed on the lock's topic
+	own       int64 // in which this process leads, as far as it knows; 0 = it does not
 	leader    topics.Subscription
 	decisions topics.Subscription
 	commands  topics.Subscription
@@ -45,6 +46,7 @@ const barrierLimit = 5 * time.Second
 // Elect takes the lock, finds the next epoch and has lead write a first record of it, whose key it returns. When that record
 // has come back, everything that was written before it is in the history. ErrNotHolder: another process leads.
 func (e *Elector) Elect(ctx context.Context, lead func(ctx context.Context, epoch int64) (key string, err error)) (*Past, error) {
+	e.own = 0
 	if err := e.Follow(ctx); err != nil {
 		return nil, err
 	}
@@ -71,15 +73,29 @@ func (e *Elector) Elect(ctx context.Context, lead func(ctx context.Context, epoc
 	if err := e.await(ctx, e.decisions, e.decide, func() bool { return e.past.last == key }); err != nil {
 		return nil, fmt.Errorf("%w: read back %s: %w", ErrStepDown, topics.Decisions, err)
 	}
-	return e.past, nil
+	e.own = epoch
+	return e.past, e.deposed()
 }
 
-// Follow takes in what has been written since the last call. The first one reads the topics from their beginning.
+// deposed is an error when the decision log says that a later leader is there: one that was frozen after it took the lock may
+// not take what its successor is doing for what a leader before it has left.
+func (e *Elector) deposed() error {
+	if e.own > 0 && e.past.Epoch > e.own {
+		return fmt.Errorf("%w: this is epoch %d, and epoch %d leads by now", ErrNotHolder, e.own, e.past.Epoch)
+	}
+	return nil
+}
+
+// Follow takes in what has been written since the last call. The first one reads the topics from their beginning. ErrNotHolder:
+// another process has come to lead.
 func (e *Elector) Follow(ctx context.Context) error {
 	err := e.follow(ctx)
 	e.tidy()
-	if err != nil && ctx.Err() == nil {
-		err = errors.Join(err, e.Close()) // the next call begins anew
+	switch {
+	case err == nil:
+		return e.deposed()
+	case ctx.Err() == nil:
+		return errors.Join(err, e.Close()) // the next call begins anew
 	}
 	return err
 }

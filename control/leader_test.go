@@ -3,6 +3,7 @@ package control_test
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,12 +80,19 @@ func (t *town) step() {
 // Leaders are killed, frozen and cut off at random points of many runs; then all is well for a while. No action is done
 // twice beyond the one late request of a leader that has lost the lock, which is on record; no decision is lost; plans go on.
 func TestLeadersComeAndGo(t *testing.T) {
-	seeds := uint64(60)
+	n := uint64(60)
 	if os.Getenv("BALLAST_FULL") != "" {
-		seeds = 10_000
+		n = 10_000
+	}
+	var seeds []uint64
+	for seed := range n {
+		seeds = append(seeds, seed)
+	}
+	if !slices.Contains(seeds, 3032) {
+		seeds = append(seeds, 3032) // a leader was frozen between taking the lock and reading back what the log says
 	}
 	var sum tally
-	for seed := range seeds {
+	for _, seed := range seeds {
 		w := newTown(seed, 12)
 		w.fault = w.chaos
 		for range 3 {
@@ -106,9 +114,9 @@ func TestLeadersComeAndGo(t *testing.T) {
 			return
 		}
 	}
-	t.Attr("runs", fmt.Sprint(seeds))
+	t.Attr("runs", fmt.Sprint(len(seeds)))
 	t.Attr("what_happened_in_them", fmt.Sprintf("%+v", sum))
-	t.Logf("%d runs: %+v", seeds, sum)
+	t.Logf("%d runs: %+v", len(seeds), sum)
 	if sum.Late == 0 || sum.Unknown == 0 || sum.Inherited == 0 || sum.Stray == 0 {
 		t.Errorf("the runs did not come to everything that they are for: %+v", sum)
 	}

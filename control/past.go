@@ -13,7 +13,7 @@ import (
 //
 // A record of a lower epoch than one before it comes from a leader that had lost the lock by then. Its intent was not acted
 // on, as acting needs the lock after the intent is stored; its plan and memory do not count; what it says came of an
-// earlier intent does.
+// earlier intent does, unless it does not know: it holds the decision back in its memory alone.
 type Past struct {
 	Epoch int64 // the highest so far
 	Cycle int64 // the last one of any leader
@@ -68,7 +68,7 @@ func (h *Past) Apply(key string, payload []byte) {
 	h.bytes += len(payload)
 	h.last = key
 	late := r.Epoch < h.Epoch
-	if r.Kind == KindOutcome && r.Of != "" {
+	if r.Kind == KindOutcome && r.Of != "" && !(late && r.Outcome.Result == Unknown) {
 		h.open = slices.DeleteFunc(h.open, func(o openIntent) bool { return o.key == r.Of })
 	}
 	if r.Epoch == 0 || late {
