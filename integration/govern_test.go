@@ -14,8 +14,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ballast-lb/ballast/control"
+	"github.com/ballast-lb/ballast/event"
 	"github.com/ballast-lb/ballast/integration/harness"
 	"github.com/ballast-lb/ballast/integration/traffic"
+	"github.com/ballast-lb/ballast/topics"
 )
 
 const (
@@ -250,6 +252,22 @@ func TestAdviseAndObserveChangeNothing(t *testing.T) {
 	ns := c.CreateNamespace(t, 8)
 	c.Place(t, ns, c.Brokers()[0])
 	before, owners := conf(t, c), c.Owners(t, ns)
+	heard := listen(t, c)
+	records := func() (n int) { // of the bundles of this test; brokers write about others when somebody reads a topic there
+		for _, e := range heard.all() {
+			if e.topic == topics.ServiceUnitState && event.NamespaceOf(e.key) == ns {
+				n++
+			}
+		}
+		return n
+	}
+	harness.Eventually(t, time.Minute, "the records of the placement", func(context.Context) error {
+		if n := records(); n < len(owners) {
+			return fmt.Errorf("%d of %d were heard", n, len(owners))
+		}
+		return nil
+	})
+	written := records()
 	for _, mode := range []control.Mode{control.Observe, control.Advise} {
 		p := start(t, c, "run", "--mode", string(mode), "--set", "ballastCycleInterval=2s", "--set", "ballastHttpListenAddress=")
 		p.says(t, "msg=cycle", 3*time.Minute)
@@ -262,6 +280,9 @@ func TestAdviseAndObserveChangeNothing(t *testing.T) {
 	}
 	if diff := cmp.Diff(owners, c.Owners(t, ns)); diff != "" {
 		t.Errorf("owners:\n%s", diff)
+	}
+	if now := records(); now != written {
+		t.Errorf("%d records about the bundles in the ownership topic, %d before", now, written)
 	}
 }
 

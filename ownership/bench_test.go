@@ -8,13 +8,18 @@ import (
 	"github.com/ballast-lb/ballast/ownership"
 )
 
-const (
-	benchBundles = 100_000
-	benchBrokers = 1000
+// size is that of a cluster.
+type size struct{ brokers, bundles int }
+
+var (
+	sizes = []size{{10, 1000}, {100, 10_000}, large}
+	large = size{1000, 100_000}
 )
 
-// benchBroker and benchBundle are names of the length that real ones have.
-func benchBroker(i int) string { return fmt.Sprintf("broker-%05d:8080", i%benchBrokers) }
+func (s size) String() string { return fmt.Sprintf("brokers=%d/bundles=%d", s.brokers, s.bundles) }
+
+// broker and benchBundle are names of the length that real ones have.
+func (s size) broker(i int) string { return fmt.Sprintf("broker-%05d:8080", i%s.brokers) }
 
 func benchBundle(i int) string {
 	lower := uint32(i%64) * 0x4000000
@@ -27,21 +32,21 @@ func benchMessage(bundle string, state event.ServiceUnitState, dst, source strin
 }
 
 // placement assigns every bundle.
-func placement() []ownership.Message {
+func (s size) placement() []ownership.Message {
 	var list []ownership.Message
-	for i := range benchBundles {
-		bundle, broker := benchBundle(i), benchBroker(i)
+	for i := range s.bundles {
+		bundle, broker := benchBundle(i), s.broker(i)
 		list = append(list, benchMessage(bundle, event.Assigning, broker, "", 1), benchMessage(bundle, event.Owned, broker, "", 2))
 	}
 	return list
 }
 
 // transfer moves every bundle to the next broker and back.
-func transfer() []ownership.Message {
+func (s size) transfer() []ownership.Message {
 	var list []ownership.Message
 	for back := range 2 {
-		for i := range benchBundles {
-			bundle, source, dst, version := benchBundle(i), benchBroker(i+back), benchBroker(i+1-back), int64(3+3*back)
+		for i := range s.bundles {
+			bundle, source, dst, version := benchBundle(i), s.broker(i+back), s.broker(i+1-back), int64(3+3*back)
 			list = append(list, benchMessage(bundle, event.Releasing, dst, source, version),
 				benchMessage(bundle, event.Assigning, dst, source, version+1), benchMessage(bundle, event.Owned, dst, source, version+2))
 		}
@@ -49,9 +54,9 @@ func transfer() []ownership.Message {
 	return list
 }
 
-func placed(b *testing.B) *ownership.Fold {
+func placed(b *testing.B, s size) *ownership.Fold {
 	fold := ownership.NewFold()
-	for _, m := range placement() {
+	for _, m := range s.placement() {
 		if o := fold.Apply(m); o.Keep {
 			b.Fatal(o.Rule)
 		}
@@ -59,25 +64,29 @@ func placed(b *testing.B) *ownership.Fold {
 	return fold
 }
 
-// BenchmarkFoldPlace folds the placement of 100,000 bundles.
+// BenchmarkFoldPlace folds the placement of all bundles.
 func BenchmarkFoldPlace(b *testing.B) {
-	messages := placement()
-	b.ReportAllocs()
-	for b.Loop() {
-		fold := ownership.NewFold()
-		for _, m := range messages {
-			fold.Apply(m)
-		}
+	for _, s := range sizes {
+		messages := s.placement()
+		b.Run(s.String(), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				fold := ownership.NewFold()
+				for _, m := range messages {
+					fold.Apply(m)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(messages)), "ns/message")
+		})
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(messages)), "ns/message")
 }
 
 // BenchmarkFoldTransfer folds the records of transfers among 100,000 bundles, with a snapshot after so many (0: none).
 func BenchmarkFoldTransfer(b *testing.B) {
-	messages := transfer()
+	messages := large.transfer()
 	for _, every := range []int{0, 1000, 10, 1} {
 		b.Run(fmt.Sprintf("snapshotEvery=%d", every), func(b *testing.B) {
-			fold := placed(b)
+			fold := placed(b, large)
 			b.ReportAllocs()
 			n, versions := 0, int64(0)
 			for b.Loop() {
@@ -101,7 +110,7 @@ func BenchmarkFoldTransfer(b *testing.B) {
 
 // BenchmarkSnapshot takes a snapshot of 100,000 bundles.
 func BenchmarkSnapshot(b *testing.B) {
-	fold := placed(b)
+	fold := placed(b, large)
 	b.ReportAllocs()
 	for b.Loop() {
 		fold.Snapshot()
@@ -110,9 +119,9 @@ func BenchmarkSnapshot(b *testing.B) {
 
 // BenchmarkRead reads a snapshot of 100,000 bundles.
 func BenchmarkRead(b *testing.B) {
-	s := placed(b).Snapshot()
+	s := placed(b, large).Snapshot()
 	b.Run("lookup", func(b *testing.B) {
-		bundle := benchBundle(benchBundles / 2)
+		bundle := benchBundle(large.bundles / 2)
 		b.ReportAllocs()
 		for b.Loop() {
 			if _, err := s.Lookup(bundle); err != nil {
@@ -127,7 +136,7 @@ func BenchmarkRead(b *testing.B) {
 			for range s.All() {
 				n++
 			}
-			if n != benchBundles {
+			if n != large.bundles {
 				b.Fatal(n)
 			}
 		}
