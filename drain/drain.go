@@ -104,12 +104,12 @@ type drainage struct {
 	in      Input
 	traffic []float64
 	count   []int
-	topics  []float64
+	topics  []float64            // without the system's own
 	unknown []float64            // topics that a bundle of this broker has whose number is not known
 	of      map[string][]float64 // bundles of each namespace by broker
 	all     map[string]float64   // bundles of each namespace that have an owner
 	part    float64              // of all that a broker should have at most, a fraction
-	total   float64              // topics of all brokers
+	total   float64              // topics of all brokers, without the system's own
 	shares  *shares.Count
 	limit   shares.Limit
 }
@@ -117,6 +117,8 @@ type drainage struct {
 func newDrainage(in Input) *drainage {
 	snap := in.Snapshot
 	n := len(snap.Brokers)
+	system := make([]float64, n) // topics of the system's own bundles: they stay, and users' clients have none of them
+	others := make([]float64, n) // of these bundles, those whose number of topics is not known
 	d := &drainage{in: in, traffic: make([]float64, n), count: make([]int, n), topics: make([]float64, n),
 		unknown: make([]float64, n), of: map[string][]float64{}, all: map[string]float64{}, shares: shares.Of(snap)}
 	for i := range snap.Bundles {
@@ -124,9 +126,15 @@ func newDrainage(in Input) *drainage {
 		if owner := snap.BrokerIndex(b.Owner); owner >= 0 {
 			d.traffic[owner] += throughput(b)
 			d.count[owner]++
-			if b.Stats.Topics > 0 {
+			why := policy.Unmanaged(b.Namespace, nil)
+			switch own := !why.IsZero(); {
+			case own && b.Stats.Topics > 0:
+				system[owner] += float64(b.Stats.Topics)
+			case own:
+				others[owner]++
+			case b.Stats.Topics > 0:
 				d.topics[owner] += float64(b.Stats.Topics)
-			} else {
+			default:
 				d.unknown[owner]++
 			}
 			if d.of[b.Namespace] == nil {
@@ -143,8 +151,8 @@ func newDrainage(in Input) *drainage {
 		each, without := 1.0, d.unknown[i]
 		if b.Load != nil {
 			d.traffic[i] = max(d.traffic[i], b.Load.MsgThroughputIn+b.Load.MsgThroughputOut)
-			if without > 0 {
-				each = max(0, float64(b.Load.Topics)-d.topics[i]) / without
+			if all := without + others[i]; all > 0 {
+				each = max(0, float64(b.Load.Topics)-d.topics[i]-system[i]) / all
 			}
 		}
 		d.unknown[i] = each

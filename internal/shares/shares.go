@@ -23,8 +23,8 @@ type Over struct {
 	Limit   float64 // what it may have
 }
 
-// Count is how many topics and bundles each broker has; what is on its way to a broker is that one's. Topics are all that are
-// known of, bundles are those that can be moved: the system's own stay where they are.
+// Count is how many topics and bundles each broker has, without the system's own, which stay where they are and have no clients of
+// users: a broker that has many of them would otherwise get too few of the others. What is on its way to a broker is that one's.
 //
 // Extensible brokers publish the topics of their top bundles alone, and how many they have together. A bundle without a
 // number is taken for an even part of what its broker has beyond those with one. That is a guess, so where one was needed the bundles
@@ -33,9 +33,8 @@ type Count struct {
 	snap    *cluster.Snapshot
 	at      []int     // by bundle: index of the broker that has or gets it, nowhere or gone
 	each    []float64 // by bundle: its topics
-	moves   []bool    // by bundle: it can be moved
 	topics  []float64 // by broker
-	bundles []int     // by broker, of those that can be moved
+	bundles []int     // by broker
 
 	allTopics  float64
 	allBundles int
@@ -44,24 +43,23 @@ type Count struct {
 }
 
 const (
-	nowhere = -1 // nobody has it
+	nowhere = -1 // nobody has it, or it is the system's own
 	gone    = -2 // of a broker that is not registered
 )
 
 // Of counts. The snapshot is indexed.
 func Of(snap *cluster.Snapshot) *Count {
 	n := len(snap.Brokers)
-	c := &Count{snap: snap, at: make([]int, len(snap.Bundles)), each: make([]float64, len(snap.Bundles)), moves: make([]bool, len(snap.Bundles)),
+	c := &Count{snap: snap, at: make([]int, len(snap.Bundles)), each: make([]float64, len(snap.Bundles)),
 		topics: make([]float64, n), bundles: make([]int, n)}
 	known, unknown := make([]float64, n), make([]float64, n) // by broker that serves it
 	for i := range snap.Bundles {
 		b := &snap.Bundles[i]
-		c.at[i] = place(snap, b)
-		why := policy.Unmanaged(b.Namespace, nil)
-		c.moves[i] = why.IsZero()
+		if c.at[i] = place(snap, b); c.at[i] == nowhere {
+			continue
+		}
 		owner := snap.BrokerIndex(b.Owner)
 		switch {
-		case c.at[i] == nowhere:
 		case published(b):
 			c.each[i] = float64(clamp(b.Stats.Topics))
 			if owner >= 0 {
@@ -70,6 +68,9 @@ func Of(snap *cluster.Snapshot) *Count {
 		case owner >= 0:
 			unknown[owner]++
 		}
+		if why := policy.Unmanaged(b.Namespace, nil); !why.IsZero() {
+			c.at[i] = nowhere
+		}
 	}
 	c.guess(known, unknown)
 	for i, at := range c.at {
@@ -77,9 +78,7 @@ func Of(snap *cluster.Snapshot) *Count {
 			continue
 		}
 		c.allTopics += c.each[i]
-		if c.moves[i] {
-			c.allBundles++
-		}
+		c.allBundles++
 		c.put(i, at, 1)
 	}
 	return c
@@ -142,9 +141,7 @@ func (c *Count) put(bundle, broker, sign int) {
 		return
 	}
 	c.topics[broker] += float64(sign) * c.each[bundle]
-	if c.moves[bundle] {
-		c.bundles[broker] += sign
-	}
+	c.bundles[broker] += sign
 }
 
 // Move counts a bundle as a broker's; both are indexes.
@@ -162,11 +159,7 @@ func (c *Count) Beyond(broker, bundle int, lim Limit) (Over, bool) {
 	if broker < 0 || bundle < 0 || c.at[bundle] == nowhere || c.at[bundle] == broker {
 		return Over{}, false
 	}
-	bundles := float64(c.bundles[broker])
-	if c.moves[bundle] {
-		bundles++
-	}
-	return c.over(c.topics[broker]+c.each[bundle], bundles, lim)
+	return c.over(c.topics[broker]+c.each[bundle], float64(c.bundles[broker]+1), lim)
 }
 
 // Has says whether a broker has more than it may.
