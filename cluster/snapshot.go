@@ -62,6 +62,7 @@ type Bundle struct {
 	Name          string // tenant/namespace/0x........_0x........
 	Namespace     string // tenant/namespace
 	Owner         string // broker id; "" = unowned
+	Heading       string // broker id that it is on its way to; "" = to nobody, or that is not known
 	State         event.ServiceUnitState
 	Stats         event.NamespaceBundleStats
 	Known         bool              // Stats were reported

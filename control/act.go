@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ballast-lb/ballast/drain"
 	"github.com/ballast-lb/ballast/guard"
 	"github.com/ballast-lb/ballast/plan"
 )
@@ -67,6 +68,9 @@ func (c *Controller) abandon(ctx context.Context, cy *Cycle, left []plan.Decisio
 func (c *Controller) halted(d plan.Decision, made int64) string {
 	if c.pause != nil && !guard.Ordered(d) {
 		return "paused: " + c.pause.Reason
+	}
+	if d.Why.Code == drain.Leaves.ID && !c.stands(d.Source) {
+		return fmt.Sprintf(drainEnded, d.Source)
 	}
 	// Requests that hang must not let a cycle act on a picture from long ago.
 	if age := c.o.Clock.Now().Sub(time.UnixMilli(made)); c.o.PlanLife > 0 && age > c.o.PlanLife {
@@ -169,6 +173,9 @@ func (c *Controller) tell(ctx context.Context, cy *Cycle, of string, out Outcome
 func (c *Controller) learn(out Outcome) {
 	now, d := c.o.Clock.Now().UnixMilli(), out.Decision
 	if cured(d) { // no move of a plan: neither the strategy nor the guard's pace counts it
+		if out.Result == Skipped && !out.Inherited {
+			c.cures = c.cures.Untried(d.Bundle) // it was counted with the plan, so that no other leader repeats it
+		}
 		c.o.Logger.Info("cured", "bundle", d.Bundle, "result", out.Result, "owner", out.Owner, "millis", out.Millis, "why", out.Why)
 		return
 	}

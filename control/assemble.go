@@ -22,6 +22,7 @@ type Heard[T any] struct {
 type Ownership struct {
 	Bundle string
 	Owner  string // "" = nobody
+	To     string // the broker that it is on its way to; "" = none
 	State  event.ServiceUnitState
 }
 
@@ -87,7 +88,7 @@ func loadEntries(in Inputs) []cluster.BrokerLoad {
 func bundles(in Inputs) []cluster.Bundle {
 	known := make(map[string]*cluster.Bundle, len(in.Owners))
 	for _, o := range in.Owners {
-		known[o.Bundle] = &cluster.Bundle{Name: o.Bundle, Namespace: event.NamespaceOf(o.Bundle), Owner: o.Owner, State: o.State}
+		known[o.Bundle] = &cluster.Bundle{Name: o.Bundle, Namespace: event.NamespaceOf(o.Bundle), Owner: o.Owner, Heading: o.To, State: o.State}
 	}
 	from := map[string]Heard[event.TopBundlesLoadData]{}
 	for _, t := range in.Top {

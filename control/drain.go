@@ -83,6 +83,35 @@ func (c *Controller) drains() map[string]DrainOrder {
 	return out
 }
 
+// urgent says of commands, asked in the order in which they came, whether they cannot wait: a pause, its end, and the end of a drain
+// that stands, unless another order to drain the broker comes before it.
+func (c *Controller) urgent() func(Command) bool {
+	drains := map[string]bool{}
+	return func(k Command) bool {
+		var args DrainArgs
+		switch k.What {
+		case CommandPause, CommandResume:
+			return true
+		case CommandDrain, CommandUndrain:
+			if json.Unmarshal(k.Args, &args) != nil || drains[args.Broker] {
+				return false
+			}
+			drains[args.Broker] = k.What == CommandDrain
+			return k.What == CommandUndrain && c.stands(args.Broker)
+		}
+		return false
+	}
+}
+
+// stands says whether a broker is drained.
+func (c *Controller) stands(broker string) bool {
+	_, ok := c.drains()[broker]
+	return ok
+}
+
+// drainEnded is why what is left of a round of a drain is not begun.
+const drainEnded = "not begun: the drain of %s was ended"
+
 // orderDrain begins or ends a drain.
 func (c *Controller) orderDrain(ctx context.Context, k Command) (string, error) {
 	var args DrainArgs
@@ -193,6 +222,9 @@ func (c *Controller) drainRound(ctx context.Context) error {
 	var look *Look
 	var tried, moved int
 	for _, id := range slices.Sorted(maps.Keys(orders)) {
+		if orders = c.drains(); !c.stands(id) {
+			continue // it was ended while another one was carried out
+		}
 		if look == nil {
 			var err error
 			if look, err = c.drainLook(ctx, orders); err != nil || look == nil {
@@ -205,6 +237,9 @@ func (c *Controller) drainRound(ctx context.Context) error {
 		}
 		if len(outcomes) > 0 {
 			look = nil // the picture is from before these moves, which may have taken minutes
+		}
+		if !c.stands(id) {
+			continue // it was ended meanwhile: what was not begun did not fail
 		}
 		tried += len(outcomes)
 		for _, out := range outcomes {
@@ -268,7 +303,8 @@ func holds(snap *cluster.Snapshot, orders map[string]DrainOrder) bool {
 func (c *Controller) drainOne(ctx context.Context, look *Look, id string, orders map[string]DrainOrder) ([]Outcome, error) {
 	snap, order := look.Snapshot, orders[id]
 	others := slices.Concat(order.Also, slices.Sorted(maps.Keys(orders)))
-	p := drain.Of(drain.Input{Snapshot: snap, Policies: policies(snap), Broker: id, Others: others, Failed: c.drain.failed})
+	p := drain.Of(drain.Input{Snapshot: snap, Policies: policies(snap), Broker: id, Others: others, Failed: c.drain.failed,
+		Points: c.o.Limits.DrainPoints})
 	for i := range p.Decisions {
 		p.Decisions[i].Why.Text += fmt.Sprintf("; %s ordered it: %s", named(order.By, "an operator"), named(order.Reason, "no reason given"))
 	}

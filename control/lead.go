@@ -196,9 +196,10 @@ func (c *Controller) settleHeld(ctx context.Context) error {
 		case settled:
 			err = c.conclude(ctx, cy, h.Of, out)
 		case why != "":
-			err = c.skip(ctx, cy, h.Decision, h.Of, why)
+			err = c.conclude(ctx, cy, h.Of, Outcome{Decision: h.Decision, Result: Skipped, Why: why, Inherited: true})
 		case cured(h.Decision): // the back-off decides when it is tried again
-			err = c.skip(ctx, cy, h.Decision, h.Of, "the earlier leader's request did not help; it is not repeated before the back-off is over")
+			why := "the earlier leader's request did not help; it is not repeated before the back-off is over"
+			err = c.conclude(ctx, cy, h.Of, Outcome{Decision: h.Decision, Result: Skipped, Why: why, Inherited: true})
 		default:
 			err = c.carryOut(ctx, cy, h.Decision)
 		}

@@ -65,7 +65,7 @@ func (c *Controller) attend(ctx context.Context) error {
 	return c.drainRound(ctx)
 }
 
-// interrupt does what cannot wait until a plan is carried out: pausing, and the end of a pause.
+// interrupt does what cannot wait until a plan is carried out: pausing, the end of a pause, and that of a drain.
 func (c *Controller) interrupt(ctx context.Context) error {
 	if c.elector == nil {
 		return nil
@@ -74,7 +74,7 @@ func (c *Controller) interrupt(ctx context.Context) error {
 		return stepDown(ctx, err)
 	}
 	for {
-		r, ok := c.elector.next(func(k Command) bool { return k.What == CommandPause || k.What == CommandResume })
+		r, ok := c.elector.next(c.urgent())
 		if !ok {
 			break
 		}

@@ -110,6 +110,9 @@ func owned(bundle string, record *ownership.Record) Ownership {
 	if o.State == event.Releasing {
 		o.Owner = record.Data.SourceBroker
 	}
+	if o.State == event.Releasing || o.State == event.Assigning {
+		o.To = record.Assigned()
+	}
 	return o
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ballast-lb/ballast/cluster"
 	"github.com/ballast-lb/ballast/event"
+	"github.com/ballast-lb/ballast/internal/shares"
 	"github.com/ballast-lb/ballast/plan"
 	"github.com/ballast-lb/ballast/policy"
 )
@@ -27,6 +28,7 @@ type Input struct {
 	Broker   string            // that is drained
 	Others   []string          // brokers that are drained too: nothing is moved to them
 	Failed   map[string]bool   // bundles whose last move failed: they come last
+	Points   float64           // of all topics beyond an even part that a broker gets only if no other may take a bundle, a fraction; 0 = no limit
 }
 
 // Plan is what leaves the broker, heaviest first, and what stays and why.
@@ -44,7 +46,8 @@ const slack = 0.02
 
 // Of plans the drain of a broker. Each bundle goes to the broker that would have least traffic, of those that its policies
 // allow; what was planned before counts. Bundles without figures are spread by number. A broker that would have more than an
-// even part of all topics, or of the namespace's bundles, and the slack has no room: it takes a bundle only if no other one has. The
+// even part of all topics, or of the namespace's bundles, and the slack has no room: it takes a bundle only if no other one has. Above
+// all, none gets more than an even part and Points while another may take the bundle: the guard holds strategies to the same. The
 // brokers that stay were not even before, and the one with least traffic would otherwise get nearly everything, and with it
 // everybody's reconnections.
 func Of(in Input) Plan {
@@ -101,27 +104,37 @@ type drainage struct {
 	in      Input
 	traffic []float64
 	count   []int
-	topics  []float64
+	topics  []float64            // without the system's own
 	unknown []float64            // topics that a bundle of this broker has whose number is not known
 	of      map[string][]float64 // bundles of each namespace by broker
 	all     map[string]float64   // bundles of each namespace that have an owner
 	part    float64              // of all that a broker should have at most, a fraction
-	total   float64              // topics of all brokers
+	total   float64              // topics of all brokers, without the system's own
+	shares  *shares.Count
+	limit   shares.Limit
 }
 
 func newDrainage(in Input) *drainage {
 	snap := in.Snapshot
 	n := len(snap.Brokers)
+	system := make([]float64, n) // topics of the system's own bundles: they stay, and users' clients have none of them
+	others := make([]float64, n) // of these bundles, those whose number of topics is not known
 	d := &drainage{in: in, traffic: make([]float64, n), count: make([]int, n), topics: make([]float64, n),
-		unknown: make([]float64, n), of: map[string][]float64{}, all: map[string]float64{}}
+		unknown: make([]float64, n), of: map[string][]float64{}, all: map[string]float64{}, shares: shares.Of(snap)}
 	for i := range snap.Bundles {
 		b := &snap.Bundles[i]
 		if owner := snap.BrokerIndex(b.Owner); owner >= 0 {
 			d.traffic[owner] += throughput(b)
 			d.count[owner]++
-			if b.Stats.Topics > 0 {
+			why := policy.Unmanaged(b.Namespace, nil)
+			switch own := !why.IsZero(); {
+			case own && b.Stats.Topics > 0:
+				system[owner] += float64(b.Stats.Topics)
+			case own:
+				others[owner]++
+			case b.Stats.Topics > 0:
 				d.topics[owner] += float64(b.Stats.Topics)
-			} else {
+			default:
 				d.unknown[owner]++
 			}
 			if d.of[b.Namespace] == nil {
@@ -138,8 +151,8 @@ func newDrainage(in Input) *drainage {
 		each, without := 1.0, d.unknown[i]
 		if b.Load != nil {
 			d.traffic[i] = max(d.traffic[i], b.Load.MsgThroughputIn+b.Load.MsgThroughputOut)
-			if without > 0 {
-				each = max(0, float64(b.Load.Topics)-d.topics[i]) / without
+			if all := without + others[i]; all > 0 {
+				each = max(0, float64(b.Load.Topics)-d.topics[i]-system[i]) / all
 			}
 		}
 		d.unknown[i] = each
@@ -150,6 +163,7 @@ func newDrainage(in Input) *drainage {
 		}
 	}
 	d.part = 1/float64(max(open, 1)) + slack
+	d.limit = shares.Limit{Serving: open, Points: in.Points}
 	return d
 }
 
@@ -212,6 +226,7 @@ func (d *drainage) place(b *cluster.Bundle) (plan.Decision, plan.Reason, bool) {
 	d.topics[best] += d.topicsOf(b)
 	d.of[b.Namespace][best]++
 	d.count[best]++
+	d.shares.Move(snap.BundleIndex(b.Name), best)
 	return plan.Decision{Action: plan.Transfer, Bundle: b.Name, Source: b.Owner, Destination: to, Label: "Success", PulsarReason: "Admin",
 		Throughput: throughput(b), MsgRate: b.Stats.MsgRateIn + b.Stats.MsgRateOut, Topics: b.Stats.Topics, Why: why}, plan.Reason{}, true
 }
@@ -219,6 +234,11 @@ func (d *drainage) place(b *cluster.Bundle) (plan.Decision, plan.Reason, bool) {
 // less says whether broker i has less than broker j for a bundle: traffic counts for bundles with traffic, and the number of
 // bundles for those without.
 func (d *drainage) less(i, j int, b *cluster.Bundle) bool {
+	at := d.in.Snapshot.BundleIndex(b.Name)
+	_, bi := d.shares.Beyond(i, at, d.limit)
+	if _, bj := d.shares.Beyond(j, at, d.limit); bi != bj {
+		return bj
+	}
 	if oi, oj := d.over(i, b), d.over(j, b); oi != oj {
 		return oi < oj
 	}

@@ -199,6 +199,37 @@ func TestOfSpreadsTopics(t *testing.T) {
 	}
 }
 
+// A broker that would get more than an even part of all topics and the points gets nothing while another may take it, whatever else
+// speaks for it: here b has least traffic and few bundles of the namespace, but many topics of another.
+func TestOfHeedsTheLimit(t *testing.T) {
+	snap := &cluster.Snapshot{Brokers: brokers("a:1", "b:1", "c:1")}
+	add := func(ns string, i int, owner string, topics int64, throughput float64) {
+		b := bundle(ns, i, owner, event.Owned, throughput)
+		b.Known, b.Stats.Topics = true, topics
+		snap.Bundles = append(snap.Bundles, b)
+	}
+	for i := range 4 {
+		add("t/n", i, "a:1", 5, 10)
+		add("t/n", 10+i, "c:1", 5, 100) // c has its part of the namespace
+	}
+	add("t/big", 0, "b:1", 40, 1)
+	for points, want := range map[float64]string{0: "b:1", 0.05: "c:1"} {
+		p := drain.Of(drain.Input{Snapshot: snap.Index(), Broker: "a:1", Points: points})
+		to := map[string]int{}
+		for _, d := range p.Decisions {
+			to[d.Destination]++
+		}
+		if len(p.Decisions) != 4 || to[want] < 3 {
+			t.Errorf("with %v points they go to %v, want most on %s", points, to, want)
+		}
+	}
+	// Nobody else may take them: then they go there.
+	p := drain.Of(drain.Input{Snapshot: snap.Index(), Broker: "a:1", Others: []string{"c:1"}, Points: 0.01})
+	if len(p.Decisions) != 4 {
+		t.Errorf("with no other destination %d of 4 leave", len(p.Decisions))
+	}
+}
+
 func TestGate(t *testing.T) {
 	open := func() drain.Facts {
 		return drain.Facts{Snapshot: (&cluster.Snapshot{Leader: "a:1", Brokers: brokers("a:1", "b:1")}).Index(), Owners: ownership.NewFold().Snapshot(), CaughtUp: true}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/ballast-lb/ballast/cluster"
+	"github.com/ballast-lb/ballast/internal/shares"
 	"github.com/ballast-lb/ballast/plan"
 	"github.com/ballast-lb/ballast/policy"
 )
@@ -74,10 +75,11 @@ type check struct {
 	owners     map[string]string // bundle -> destination, of what was let through
 
 	modular bool
-	figures []broker // by index; see figure
-	sizes   *sizes   // see size
-	places  *places  // see place
-	births  []int64  // by index; see isNew
+	figures []broker      // by index; see figure
+	sizes   *sizes        // see size
+	places  *places       // see place
+	births  []int64       // by index; see isNew
+	shares  *shares.Count // see sharing
 	oldest  int64
 }
 
@@ -102,6 +104,13 @@ func (c *check) count(d *plan.Decision, sign int) {
 		c.places.add(ns, c.snap.BrokerIndex(d.Source), -sign)
 		c.places.add(ns, c.snap.BrokerIndex(d.Destination), sign)
 	}
+	if c.shares != nil && d.Destination != "" && d.Action != plan.Split {
+		at := d.Destination
+		if sign < 0 {
+			at = d.Source
+		}
+		c.shares.Move(c.snap.BundleIndex(d.Bundle), c.snap.BrokerIndex(at))
+	}
 	if sign < 0 {
 		delete(c.seen, d.Bundle)
 		delete(c.owners, d.Bundle)
@@ -122,7 +131,7 @@ func (c *check) refuse(d *plan.Decision) (plan.Reason, bool) {
 	if !none(c.frozen) {
 		return c.frozen, true
 	}
-	for _, rule := range [...]func(*plan.Decision) (plan.Reason, bool){c.bundle, c.brokers, c.policy, c.futile, c.stop, c.rest, c.turns, c.newcomer, c.gain, c.budget} {
+	for _, rule := range [...]func(*plan.Decision) (plan.Reason, bool){c.bundle, c.brokers, c.policy, c.futile, c.stop, c.rest, c.turns, c.newcomer, c.drainShare, c.gain, c.budget} {
 		if why, refused := rule(d); refused {
 			return why, true
 		}
@@ -192,8 +201,9 @@ func (c *check) swap(decisions []plan.Decision, moves []int) []int {
 
 // together says whether moves between two brokers may all run, and counts them if so.
 func (c *check) together(decisions []plan.Decision, moves []int) bool {
+	a, b := c.snap.BrokerIndex(decisions[moves[0]].Source), c.snap.BrokerIndex(decisions[moves[0]].Destination)
+	counted, before, overs := 0, c.throughput, c.overs(a, b)
 	c.swapping = true
-	counted, before := 0, c.throughput
 	for _, i := range moves {
 		if _, refused := c.refuse(&decisions[i]); refused {
 			break
@@ -201,7 +211,7 @@ func (c *check) together(decisions []plan.Decision, moves []int) bool {
 		c.count(&decisions[i], 1)
 		counted++
 	}
-	ok := counted == len(moves) && c.swapGains(decisions, moves)
+	ok := counted == len(moves) && c.swapGains(decisions, moves) && c.swapSpreads(overs, a, b)
 	if !ok {
 		for _, i := range moves[:counted] {
 			c.count(&decisions[i], -1)

@@ -46,6 +46,9 @@ type Limits struct {
 	NewBrokerTime  int64   // ms during which a broker is new
 	NewBrokerShare float64 // part of all bundles, and of all topics, that it receives at most in a cycle, from 0 to 1
 
+	// Topics while a broker is drained.
+	DrainPoints float64 // how much of all topics a broker may have beyond an even part, a fraction
+
 	// Movement that cancels out.
 	OscillationWindow int64 // ms: turns that are no further apart than this belong together
 	OscillationTurns  int   // turns from which a bundle or a broker is held; from half of them on it is slowed

@@ -155,6 +155,7 @@ func drawLimits(t *rapid.T) Limits {
 		BundleCoolDown: rapid.SampledFrom([]int64{0, 120_000}).Draw(t, "coolDown"), FailureCoolDown: 120_000,
 		GainBy:        rapid.SampledFrom([]Figure{Usage, Throughput}).Draw(t, "gainBy"),
 		NewBrokerTime: 600_000, NewBrokerShare: rapid.SampledFrom([]float64{0.05, 0.1, 0.5}).Draw(t, "share"),
+		DrainPoints:       rapid.SampledFrom([]float64{0, 0.05}).Draw(t, "points"),
 		OscillationWindow: 3_600_000, OscillationTurns: rapid.IntRange(0, 4).Draw(t, "turns"), MovesAtOnce: 4, SlowMove: 10_000, MaxLatency: 100, MaxReconnects: 10,
 	}
 }
@@ -189,6 +190,9 @@ func TestCycleProperty(t *testing.T) {
 		}
 		hardRules(t, m, v.Run, drained)
 		budgets(t, m, v.Run, lim)
+		if drained != "" && lim.DrainPoints > 0 {
+			spread(t, m, v.Run, drained, lim)
+		}
 		before, ordered := m.most(), false
 		for _, d := range v.Run {
 			ordered = ordered || Ordered(d)
@@ -231,6 +235,37 @@ func hardRules(t *rapid.T, m *model, run []plan.Decision, drained string) {
 		}
 		if why := view.Move(policy.Placed{Bundle: d.Bundle, Broker: d.Source}, d.Destination); !why.IsZero() {
 			t.Fatalf("%+v runs against %v", d, why)
+		}
+	}
+}
+
+// spread: while a broker is drained no other ends above an even part of all topics and the points, or above what it had and what
+// operators ordered it to take. That is exact where the topics of every bundle are known.
+func spread(t *rapid.T, m *model, run []plan.Decision, drained string, lim Limits) {
+	had, all := map[string]int64{}, int64(0)
+	for i := range m.snap.Bundles {
+		b := &m.snap.Bundles[i]
+		if !b.Known && b.Stats.Topics == 0 {
+			return
+		}
+		had[b.Owner] += b.Stats.Topics
+		all += b.Stats.Topics
+	}
+	has, ordered := map[string]int64{}, false
+	for id, n := range had {
+		has[id] = n
+	}
+	for _, d := range run {
+		ordered = ordered || Ordered(d)
+		if i := m.snap.BundleIndex(d.Bundle); i >= 0 && d.Destination != "" {
+			has[d.Source] -= m.snap.Bundles[i].Stats.Topics
+			has[d.Destination] += m.snap.Bundles[i].Stats.Topics
+		}
+	}
+	limit := float64(all) * (1/float64(len(m.snap.Brokers)-1) + lim.DrainPoints)
+	for id, n := range has {
+		if !ordered && id != drained && n > had[id] && float64(n) > limit+1e-6 {
+			t.Fatalf("while %s is drained %s comes from %d to %d of %d topics, the limit is %v: %+v", drained, id, had[id], n, all, limit, run)
 		}
 	}
 }

@@ -26,6 +26,7 @@ func FromSettings(own *settings.Ballast, pulsar *settings.Settings, planLife tim
 		FailureCoolDown: own.BallastBundleCoolDown.Milliseconds(), LoadDataTTL: pulsar.LoadBalancerBrokerLoadDataTTLInSeconds * 1000,
 		SilentFraction: own.BallastMaxSilentBrokersPercent / 100, GainBy: gainBy(own.BallastGainBy, pulsar),
 		NewBrokerTime: own.BallastNewBrokerTime.Milliseconds(), NewBrokerShare: own.BallastNewBrokerPercent / 100,
+		DrainPoints:       own.BallastDrainPoints / 100,
 		OscillationWindow: own.BallastOscillationWindow.Milliseconds(), OscillationTurns: int(own.BallastOscillationTurns),
 		MovesAtOnce: int(own.BallastMaxMovesAtOnce), SlowMove: own.BallastSlowMove.Milliseconds(),
 		MaxLatency: float64(own.BallastMaxPublishLatency) / float64(time.Millisecond), MaxReconnects: own.BallastMaxReconnectRate,

@@ -318,6 +318,8 @@ func (w *world) bundleLine(name string, args map[string]string) error {
 		switch k {
 		case "on":
 			b.Owner = long(v)
+		case "to":
+			b.Heading = long(v)
 		case "state":
 			b.State = event.ServiceUnitState(v)
 		case "throughput":

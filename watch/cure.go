@@ -37,8 +37,24 @@ type CureState struct {
 
 // Attempt is how often a bundle was treated, and when last.
 type Attempt struct {
-	Count int   `json:"count"`
-	Last  int64 `json:"last"` // Unix ms
+	Count  int   `json:"count"`
+	Last   int64 `json:"last"`             // Unix ms
+	Before int64 `json:"before,omitempty"` // Unix ms of the one before; 0 = none
+}
+
+// Untried is the state without the newest attempt at a bundle, which was counted and then not made.
+func (st CureState) Untried(bundle string) CureState {
+	tried, ok := st.Tried[bundle]
+	if !ok {
+		return st
+	}
+	st.Tried = maps.Clone(st.Tried)
+	if tried.Count <= 1 {
+		delete(st.Tried, bundle)
+	} else {
+		st.Tried[bundle] = Attempt{Count: tried.Count - 1, Last: tried.Before}
+	}
+	return st
 }
 
 // wait is how long (ms) after the last attempt the next one is due.
@@ -77,7 +93,7 @@ func Cures(anomalies []Anomaly, st CureState, now int64, lim CureLimits, held fu
 			left = append(left, plan.LeftOut{Bundle: a.Bundle, Broker: a.Broker, Why: why})
 			continue
 		}
-		tried = Attempt{Count: tried.Count + 1, Last: now}
+		tried = Attempt{Count: tried.Count + 1, Last: now, Before: tried.Last}
 		next.Tried[a.Bundle] = tried
 		cures = append(cures, plan.Decision{Action: plan.Unload, Bundle: a.Bundle, Why: CureStuck.Because(plan.S("code", a.Why.Code),
 			plan.N("seconds", (now-a.Since)/1000), plan.N("attempt", tried.Count), plan.N("most", lim.Attempts))})

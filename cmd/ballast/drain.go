@@ -120,7 +120,8 @@ func (l *live) drainPlan(ctx context.Context, broker string, also []string, fail
 	if err := l.statistics(ctx); err != nil {
 		return drain.Plan{}, "", err
 	}
-	p := drain.Of(drain.Input{Snapshot: l.look.Snapshot, Policies: control.PolicyView(l.look.Snapshot), Broker: id, Others: also, Failed: failed})
+	p := drain.Of(drain.Input{Snapshot: l.look.Snapshot, Policies: control.PolicyView(l.look.Snapshot), Broker: id, Others: also, Failed: failed,
+		Points: l.limits().DrainPoints})
 	return p, id, nil
 }
 

@@ -34,7 +34,7 @@ func TestGuardLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := guard.Limits{BundlesPerCycle: 10, TopicsPerSecond: 500, TopicsPerCycle: 60_000, BundleCoolDown: 10 * minute, FailureCoolDown: 10 * minute,
-		LoadDataTTL: 30 * minute, SilentFraction: 0.25, GainBy: guard.Usage, NewBrokerTime: 10 * minute, NewBrokerShare: 0.1,
+		LoadDataTTL: 30 * minute, SilentFraction: 0.25, GainBy: guard.Usage, NewBrokerTime: 10 * minute, NewBrokerShare: 0.1, DrainPoints: 0.05,
 		OscillationWindow: 60 * minute, OscillationTurns: 4, MovesAtOnce: 4, SlowMove: 20_000, MaxLatency: 500, MaxReconnects: 50}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(guard.Limits{}, "Windows")); diff != "" {
 		t.Errorf("limits of the defaults (-want +got):\n%s", diff)
