@@ -14,9 +14,9 @@ import (
 )
 
 // A pool keeps some clusters up while the machine has memory for a further one: to start one takes longer than most tests, and
-// an idle one costs little but memory.
+// an idle one costs memory and about a tenth of a processor.
 const (
-	kept = 4
+	kept = 3
 	room = 4 << 30 // bytes: what one takes, and the tests beside it
 )
 
