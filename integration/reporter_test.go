@@ -42,7 +42,14 @@ func TestReporter(t *testing.T) {
 			t.Run("a crashed one before", func(t *testing.T) { afterACrash(t, c) })
 			victim, others := c.Brokers()[2], c.Brokers()[:2]
 			// Pulsar needs a while to see that a broker is dead; as long as that nobody could write to topics that it serves.
+			if manager == harness.Simple { // it takes no destination: the others have to be alone
+				victim.Stop(t)
+				victim.AwaitGone(t)
+			}
 			apart(t, c, victim, topics.BrokerLoadData, topics.TopBundles, topics.LocalBrokerData, topics.Reporter, topics.Reported)
+			if manager == harness.Simple {
+				victim.Start(t)
+			}
 			r := report(t, c, nil)
 			r.awaitAll(t, c.Brokers())
 
@@ -97,7 +104,7 @@ func TestReporter(t *testing.T) {
 	}
 }
 
-// apart has a broker serve none of some system topics: it gives their bundles away.
+// apart has a broker serve none of some system topics: it gives their bundles away, or others have them where it is not there.
 func apart(t *testing.T, c *harness.Cluster, broker *harness.Broker, names ...string) {
 	t.Helper()
 	rest, err := admin.New(admin.Options{URLs: []string{c.AdminURL()}, Logger: slog.New(slog.DiscardHandler)})
@@ -106,7 +113,7 @@ func apart(t *testing.T, c *harness.Cluster, broker *harness.Broker, names ...st
 	}
 	defer rest.Close()
 	for _, topic := range names {
-		bundle, err := getAt(t.Context(), broker, "/lookup/v2/topic/"+strings.Replace(topic, "://", "/", 1)+"/bundle")
+		bundle, err := getAt(t.Context(), c.Brokers()[0], "/lookup/v2/topic/"+strings.Replace(topic, "://", "/", 1)+"/bundle")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -358,7 +365,8 @@ func TestReporterBesideExtensible(t *testing.T) {
 				}
 			}
 		}
-		if len(got) != len(want) || counted != int64(len(layout)) {
+		// A broker that reads the policies of topics has one more in the namespace, __change_events.
+		if n := int64(len(layout)); len(got) != len(want) || counted != n && counted != n+1 {
 			return fmt.Errorf("%d bundles of %d, %d topics of %d", len(got), len(want), counted, len(layout))
 		}
 		return nil
