@@ -143,12 +143,12 @@ func TestHarmSlowsDown(t *testing.T) {
 	if err := os.WriteFile(capacities, fmt.Appendf(nil, `{"*": {"bandwidthIn": %.0f, "bandwidthOut": %.0f}}`, limit, limit), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	govern := func(most string) *program {
+	govern := func(most, target string) *program {
 		args := append([]string{"run", "--mode", "govern", "--take-over"}, settings("ballastHttpListenAddress=", "ballastCycleInterval=2s",
 			"ballastLoadSource=derived", "ballastLoadHalfLife=0s", "ballastCPUWeight=0", "ballastMemoryWeight=0", "ballastDirectMemoryWeight=0",
 			"ballastCapacityOverridesFile="+capacities, "ballastBundleStatsInterval=10s", "ballastNewBrokerTime=0s", "ballastBundleCoolDown=1s",
 			"ballastOscillationTurns=0", "ballastMaxBundlesPerCycle=2", "ballastSlowMove=0s", "ballastMaxReconnectRate=0", "ballastMaxPublishLatency="+most,
-			"loadBalancerBrokerLoadTargetStd=0.02", "loadBalancerSheddingConditionHitCountThreshold=0", "loadBalanceSheddingDelayInSeconds=5")...)
+			"loadBalancerBrokerLoadTargetStd="+target, "loadBalancerSheddingConditionHitCountThreshold=0", "loadBalanceSheddingDelayInSeconds=5")...)
 		p := start(t, c, args...)
 		p.says(t, "took over", 3*time.Minute)
 		return p
@@ -160,9 +160,10 @@ func TestHarmSlowsDown(t *testing.T) {
 		}
 	}
 
-	// Not watched: the same moves are not held against anybody.
+	// Not watched: moves are not held against anybody.
+	const never, always = "1", "0.02" // spread of usage from which the strategy moves bundles
 	first := time.Now()
-	p := govern("0s")
+	p := govern("0s", never)
 	took := drained(t, c, brokers[2], perBroker)
 	after := time.Now()
 	harness.Eventually(t, 3*time.Minute, "cycles after a drain", func(context.Context) error {
@@ -181,16 +182,14 @@ func TestHarmSlowsDown(t *testing.T) {
 	harness.Figure(t, "seconds of a drain, clients not watched", int(took.Seconds()))
 
 	// Watched, by a limit that nobody keeps: the drain hurts, and ends.
-	begun := time.Now()
-	p = govern("1ms")
+	p = govern("1ms", never)
 	took = drained(t, c, brokers[1], perBroker)
 	harness.Figure(t, "seconds of a drain that hurts", int(took.Seconds()))
 	if took > 3*time.Minute {
 		t.Errorf("the drain took %v", took)
 	}
-	var records []control.Record
 	harness.Eventually(t, 3*time.Minute, "a reading after moves of the drain", func(context.Context) error {
-		records = decisions(t, c, first)
+		records := decisions(t, c, first)
 		all, _ := slowedFor(t, records)
 		for _, h := range all {
 			for _, r := range records[:h.record] {
@@ -202,9 +201,13 @@ func TestHarmSlowsDown(t *testing.T) {
 		return errors.New("none")
 	})
 
+	stop(p)
+
 	// And so do the moves with which the strategy fills the broker again: the next plans are told to go slower.
+	begun := time.Now()
+	p = govern("1ms", always)
 	harness.Eventually(t, 5*time.Minute, "the strategy moves bundles, and is slowed down for it", func(context.Context) error {
-		records = decisions(t, c, begun)
+		records := decisions(t, c, begun)
 		acted := map[int64]bool{}
 		moves := 0
 		for _, r := range ofStrategy(records) {
