@@ -123,7 +123,7 @@ func drained(t *testing.T, c *harness.Cluster, b *harness.Broker, least int) tim
 	return took
 }
 
-// With a limit that every reading of this cluster is above, moves of a drain and of the strategy count as harm, once each: moves at
+// With a limit that every reading of this cluster is above, moves count as harm, once each: moves at
 // once are halved, and the record names the metric and its figures. A drain goes on all the same. Without the limit nothing of this
 // happens.
 func TestHarmSlowsDown(t *testing.T) {
@@ -203,7 +203,7 @@ func TestHarmSlowsDown(t *testing.T) {
 
 	stop(p)
 
-	// And so do the moves with which the strategy fills the broker again: the next plans are told to go slower.
+	// The next leader goes on with that pace: the strategy fills the broker again, and its plans are told to go slower, and why.
 	begun := time.Now()
 	p = govern("1ms", always)
 	harness.Eventually(t, 5*time.Minute, "the strategy moves bundles, and is slowed down for it", func(context.Context) error {
