@@ -3,6 +3,7 @@
 package integration
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -112,7 +113,7 @@ func newForeign(t *testing.T, c *harness.Cluster) *foreign {
 
 func (f *foreign) write(t *testing.T, bundle string, d event.ServiceUnitStateData) {
 	t.Helper()
-	d.Timestamp = time.Now().UnixMilli()
+	d.Timestamp = cmp.Or(d.Timestamp, time.Now().UnixMilli())
 	payload, err := json.Marshal(d)
 	if err != nil {
 		t.Fatal(err)
