@@ -181,7 +181,10 @@ func awaits(t *testing.T, c *harness.Cluster, since time.Time, bundle, what stri
 func TestCureOfAStuckBundle(t *testing.T) {
 	c := pool.Get(t, harness.Options{Conf: sleeping()})
 	c.SetDynamic(t, reportThreshold, "0")
-	t.Run("to brokers, too", func(t *testing.T) { cureIsIgnored(t, c) })
+	t.Run("to brokers, too", func(t *testing.T) {
+		full(t) // it waits for the brokers' own leaders
+		cureIsIgnored(t, c)
+	})
 	t.Run("by a log that lost records", func(t *testing.T) { cureMends(t, c) })
 }
 
