@@ -118,6 +118,17 @@ func (l *live) gateFacts(ctx context.Context, sentry *control.Sentry, want int) 
 			l.logger.Warn("who writes to the ownership topic is not known", "error", err)
 		}
 	}
+	for _, why := range look.Frozen {
+		switch why.Code { // the others have reasons of their own
+		case control.NotHeard.ID, control.NoAnswer.ID:
+		case control.NotCaught.ID:
+			if f.CaughtUp { // of another topic than that of ownership
+				f.Frozen = append(f.Frozen, why)
+			}
+		default:
+			f.Frozen = append(f.Frozen, why)
+		}
+	}
 	for i := range look.Snapshot.Brokers {
 		b := &look.Snapshot.Brokers[i]
 		if b.LoadManager == "" {
