@@ -56,12 +56,12 @@ away what arrives. It fails when what is on the broker, or the policies of that,
 			if o.execute {
 				err := a.drainLed(cmd.Context(), o, args[0], also, how)
 				if !errors.Is(err, control.ErrNoLeader) {
-					return err
+					return unanswered(cmd.Context(), err)
 				}
 				if how.detach {
 					return fmt.Errorf("--detach leaves the drain to the leader: %w", err)
 				}
-				return a.drain(cmd.Context(), o, args[0], also, how)
+				return unanswered(cmd.Context(), a.drain(cmd.Context(), o, args[0], also, how))
 			}
 			return a.drainPlan(cmd.Context(), o, args[0], also, how)
 		},

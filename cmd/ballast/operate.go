@@ -126,6 +126,15 @@ func (l *live) manual(beside bool) (m *control.Manual, end func()) {
 	}
 }
 
+// unanswered is the error of a command whose exit code is an answer, and 0 the good one: stopped by the user before its end it has
+// not given it.
+func unanswered(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return exitCode(exitError)
+	}
+	return err
+}
+
 // operateWait is how long an operator's command waits until the picture may be decided on.
 const operateWait = 15 * time.Second
 
@@ -148,10 +157,10 @@ func (l *live) trust(ctx context.Context, wait time.Duration) error {
 func (a *app) operate(ctx context.Context, o operation, wait time.Duration, build func(*live) ([]plan.Decision, []plan.LeftOut, error)) error {
 	l, err := a.live(ctx)
 	if err != nil {
-		return err
+		return unanswered(ctx, err)
 	}
 	defer l.end()
-	return a.operateOn(ctx, l, o, wait, build)
+	return unanswered(ctx, a.operateOn(ctx, l, o, wait, build))
 }
 
 func (a *app) operateOn(ctx context.Context, l *live, o operation, wait time.Duration, build func(*live) ([]plan.Decision, []plan.LeftOut, error)) error {

@@ -34,7 +34,7 @@ Exit code: 0 it may be restarted, 2 not now (it says why), 1 an error.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			g, err := a.restartGate(cmd.Context(), want, wait, calm)
 			if err != nil {
-				return err
+				return unanswered(cmd.Context(), err)
 			}
 			if output == "table" {
 				if g.Open {
