@@ -3,6 +3,9 @@
 package cluster
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/ballast-lb/ballast/event"
 	"github.com/ballast-lb/ballast/policy"
 	"github.com/ballast-lb/ballast/settings"
@@ -101,4 +104,30 @@ func at(m map[string]int, key string) int {
 		return i
 	}
 	return -1
+}
+
+// WithOwners is the snapshot with other owners of some bundles: bundle name -> broker id, "" for nobody. Bundles that it does not
+// have are added behind the others. The snapshot itself stays as it is.
+func (s *Snapshot) WithOwners(owners map[string]string) *Snapshot {
+	out := *s
+	out.Brokers, out.Bundles = slices.Clone(s.Brokers), slices.Clone(s.Bundles)
+	for _, name := range slices.Sorted(maps.Keys(owners)) {
+		i := s.BundleIndex(name)
+		if i < 0 {
+			i = len(out.Bundles)
+			out.Bundles = append(out.Bundles, Bundle{Name: name, Namespace: event.NamespaceOf(name)})
+		}
+		b := &out.Bundles[i]
+		if k := s.BrokerIndex(b.Owner); k >= 0 {
+			out.Brokers[k].Bundles = slices.DeleteFunc(slices.Clone(out.Brokers[k].Bundles), func(at int) bool { return at == i })
+		}
+		b.Owner, b.Heading, b.State = owners[name], "", event.Init
+		if b.Owner != "" {
+			b.State = event.Owned
+		}
+		if k := s.BrokerIndex(b.Owner); k >= 0 {
+			out.Brokers[k].Bundles = append(slices.Clip(out.Brokers[k].Bundles), i)
+		}
+	}
+	return out.Index()
 }

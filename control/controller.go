@@ -56,11 +56,10 @@ type Options struct {
 	Retention Retention     // of the decision log; the zero value keeps everything
 	Handlers  map[string]Handler
 	Harm      Harmed // govern only: what clients see of the brokers that moves are about; nil = that is not known
-	// Figures fills the figures of all bundles into a snapshot, for drains; nil = those that brokers publish are enough.
-	Figures func(ctx context.Context, snap *cluster.Snapshot) (*cluster.Snapshot, error)
-	Curer   *Curer // govern only: cures what is stuck in the ownership log; nil = nothing is cured
-	Logger  *slog.Logger
-	Metrics *Metrics // nil = none
+	Drains    DrainAsks
+	Curer     *Curer // govern only: cures what is stuck in the ownership log; nil = nothing is cured
+	Logger    *slog.Logger
+	Metrics   *Metrics // nil = none
 }
 
 // Controller makes one cycle after another. Its methods are for one goroutine at a time.
@@ -89,7 +88,8 @@ func New(o Options) *Controller {
 // fresh is the state before the first cycle.
 func (c *Controller) fresh() {
 	c.state, c.guard, c.n = c.o.Manager.NewState(), guard.NewState(), 0
-	c.leading = leading{seed: c.o.Seed, orders: map[string]json.RawMessage{}, drain: draining{told: map[string]string{}, failed: map[string]bool{}}}
+	c.leading = leading{seed: c.o.Seed, orders: map[string]json.RawMessage{}, drain: draining{told: map[string]string{}, failed: map[string]bool{},
+		plans: newDrainer(c.o.Drains, c.o.Clock, c.o.Logger)}}
 }
 
 // Cycle is one cycle from look to outcome.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/ballast-lb/ballast/cluster"
-	"github.com/ballast-lb/ballast/drain"
 	"github.com/ballast-lb/ballast/guard"
 	"github.com/ballast-lb/ballast/plan"
 )
@@ -40,13 +39,14 @@ type DrainOrder struct {
 
 // How a round of a drain ends, and what each cycle says of a broker that is drained.
 var (
-	DrainGoesOn  = plan.Code{ID: "DRAIN_GOES_ON", Template: "{broker} is drained: {leave} bundles leave, {waiting} are on their way, {stay} stay"}
+	DrainGoesOn  = plan.Code{ID: "DRAIN_GOES_ON", Template: "{broker} is drained: {leave} bundles leave, {waiting} wait, {stay} stay"}
 	DrainedEmpty = plan.Code{ID: "DRAIN_EMPTY", Template: "{broker} is drained and nothing is left on it that may leave; {stay} bundles stay"}
 	DrainStands  = plan.Code{ID: "DRAIN_STANDS", Template: "{broker} is drained since {since} by {by}, until ballast undrain: {reason}"}
 )
 
 const (
 	drainPause = time.Second     // between two rounds that move nothing
+	drainWatch = 2 * time.Second // between two looks while all that is drained rests
 	drainBlind = 5 * time.Second // after a look that failed
 	drainSlow  = time.Minute     // most between two rounds that try and move nothing; it doubles until then
 )
@@ -58,6 +58,7 @@ type draining struct {
 	failed map[string]bool   // bundles whose last move failed
 	vain   int               // rounds in a row that tried and moved nothing
 	waits  bool              // nothing can be decided now, and that was said
+	plans  *drainer
 }
 
 // Drains are the standing drains in a leader's orders, by broker id.
@@ -150,6 +151,7 @@ func (c *Controller) orderDrain(ctx context.Context, k Command) (string, error) 
 	c.orders = maps.Clone(c.orders)
 	c.orders[DrainStrategy] = raw
 	delete(c.drain.told, args.Broker) // whoever asked waits to be told
+	c.drain.plans.awake(args.Broker)
 	c.drain.next = time.Time{}
 	return text, nil
 }
@@ -207,151 +209,4 @@ func named(text, other string) string {
 		return other
 	}
 	return text
-}
-
-// drainRound moves away what is on brokers that are drained, as much as the budgets of a cycle allow. It is done between cycles,
-// during a pause, too: it is what an operator ordered. A round that does something, or finds something new, is on record as a
-// plan of DrainStrategy.
-func (c *Controller) drainRound(ctx context.Context) error {
-	orders := c.drains()
-	now := c.o.Clock.Now()
-	if len(orders) == 0 || now.Before(c.drain.next) {
-		return nil
-	}
-	c.drain.next = now.Add(drainPause)
-	var look *Look
-	var tried, moved int
-	for _, id := range slices.Sorted(maps.Keys(orders)) {
-		if orders = c.drains(); !c.stands(id) {
-			continue // it was ended while another one was carried out
-		}
-		if look == nil {
-			var err error
-			if look, err = c.drainLook(ctx, orders); err != nil || look == nil {
-				return err
-			}
-		}
-		outcomes, err := c.drainOne(ctx, look, id, orders)
-		if err != nil {
-			return err
-		}
-		if len(outcomes) > 0 {
-			look = nil // the picture is from before these moves, which may have taken minutes
-		}
-		if !c.stands(id) {
-			continue // it was ended meanwhile: what was not begun did not fail
-		}
-		tried += len(outcomes)
-		for _, out := range outcomes {
-			if out.Failed() {
-				c.drain.failed[out.Decision.Bundle] = true
-				continue
-			}
-			delete(c.drain.failed, out.Decision.Bundle)
-			moved++
-		}
-	}
-	switch {
-	case moved > 0: // that may have made room for more
-		c.drain.next, c.drain.vain = time.Time{}, 0
-	case tried > 0:
-		c.drain.vain++
-		c.drain.next = c.o.Clock.Now().Add(min(drainPause<<min(c.drain.vain, 10), drainSlow))
-	}
-	return nil
-}
-
-// drainLook looks at the cluster for a round of drains; nil: the round has to wait.
-func (c *Controller) drainLook(ctx context.Context, orders map[string]DrainOrder) (*Look, error) {
-	look, err := c.o.Viewer.Look(ctx, c.o.Clock.Now())
-	switch {
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	case err != nil:
-		c.drainWaits("the cluster cannot be looked at: " + err.Error())
-		return nil, nil
-	case len(look.Frozen) > 0:
-		c.drainWaits(look.Frozen[0].String())
-		return nil, nil
-	}
-	c.drain.waits = false
-	if c.o.Figures != nil && holds(look.Snapshot, orders) {
-		if snap, err := c.o.Figures(ctx, look.Snapshot); err == nil {
-			look.Snapshot = snap
-		} else {
-			c.o.Logger.Debug("a drain goes by the figures that brokers publish", "error", err)
-		}
-	}
-	c.heedDrains()
-	return look, nil
-}
-
-// drainWaits puts the next round off, and says so once until it goes on.
-func (c *Controller) drainWaits(why string) {
-	if !c.drain.waits {
-		c.o.Logger.Warn("drains wait", "why", why)
-	}
-	c.drain.waits, c.drain.next = true, c.o.Clock.Now().Add(drainBlind)
-}
-
-// holds says whether a drained broker has a bundle.
-func holds(snap *cluster.Snapshot, orders map[string]DrainOrder) bool {
-	return slices.ContainsFunc(snap.Bundles, func(b cluster.Bundle) bool { _, ok := orders[b.Owner]; return ok })
-}
-
-// drainOne is a round of one broker, and what came of it. A broker that is not there is on record, too: who follows a drain is told.
-func (c *Controller) drainOne(ctx context.Context, look *Look, id string, orders map[string]DrainOrder) ([]Outcome, error) {
-	snap, order := look.Snapshot, orders[id]
-	others := slices.Concat(order.Also, slices.Sorted(maps.Keys(orders)))
-	p := drain.Of(drain.Input{Snapshot: snap, Policies: policies(snap), Broker: id, Others: others, Failed: c.drain.failed,
-		Points: c.o.Limits.DrainPoints})
-	for i := range p.Decisions {
-		p.Decisions[i].Why.Text += fmt.Sprintf("; %s ordered it: %s", named(order.By, "an operator"), named(order.Reason, "no reason given"))
-	}
-	c.n++
-	cy := &Cycle{N: c.n, At: snap.Now, Mode: c.o.Mode, Missing: look.Missing, LeftOut: slices.Concat(p.Stay, p.Waiting), Snapshot: snap}
-	cy.Plan = plan.Plan{Strategy: DrainStrategy, At: snap.Now, Decisions: p.Decisions, Outcome: DrainGoesOn.Because(plan.S("broker", id),
-		plan.N("leave", len(p.Decisions)), plan.N("waiting", len(p.Waiting)), plan.N("stay", len(p.Stay)))}
-	switch {
-	case snap.BrokerIndex(id) < 0:
-		cy.Plan.Outcome = drain.Unknown.Because(plan.S("broker", id))
-	case p.Empty():
-		cy.Plan.Outcome = DrainedEmpty.Because(plan.S("broker", id), plan.N("stay", len(p.Stay)))
-	}
-	cy.Verdict = guard.Check(snap, p.Decisions, policies(snap), c.guard, c.o.Limits)
-	c.restrict(cy)
-	says := cy.Plan.Outcome.Text
-	for _, l := range p.Stay {
-		says += " " + l.Bundle + l.Why.Code
-	}
-	for _, r := range cy.Verdict.Refused {
-		says += " " + r.Decision.Bundle + r.Why.Code
-	}
-	if len(cy.Verdict.Run) == 0 && c.drain.told[id] == says {
-		c.n--
-		return nil, nil
-	}
-	c.drain.told[id] = says
-	if err := c.finish(ctx, cy); err != nil {
-		return nil, err
-	}
-	c.o.Logger.Info("drain", "broker", id, "run", len(cy.Verdict.Run), "outcome", cy.Plan.Outcome.String())
-	err := c.act(ctx, cy, cy.At, cy.Verdict.Run)
-	c.o.Metrics.acted(cy.Outcomes)
-	return cy.Outcomes, err
-}
-
-// DrainOf is the broker that a record of a drain is about, and whether nothing is left on it that may leave, or it is not there;
-// ok = false for other records.
-func DrainOf(r Record) (broker string, empty, ok bool) {
-	if r.Kind != KindPlan || r.Plan == nil || r.Plan.Strategy != DrainStrategy {
-		return "", false, false
-	}
-	for _, n := range r.Plan.Outcome.Numbers {
-		if n.Name == "broker" {
-			code := r.Plan.Outcome.Code
-			return n.Text, code == DrainedEmpty.ID || code == drain.Unknown.ID, true
-		}
-	}
-	return "", false, false
 }

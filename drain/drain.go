@@ -34,8 +34,8 @@ type Input struct {
 // Plan is what leaves the broker, heaviest first, and what stays and why.
 type Plan struct {
 	Decisions []plan.Decision `json:"decisions"`
-	Waiting   []plan.LeftOut  `json:"waiting,omitempty"` // on their way; they may leave later
-	Stay      []plan.LeftOut  `json:"stay,omitempty"`    // for good
+	Waiting   []plan.LeftOut  `json:"waiting,omitempty"` // on their way, or policies cannot be read: they may leave later
+	Stay      []plan.LeftOut  `json:"stay,omitempty"`    // for as long as policies and brokers are as they are
 }
 
 // Empty says whether nothing is left that could leave.
@@ -78,9 +78,12 @@ func Of(in Input) Plan {
 		return cmp.Or(compareBool(in.Failed[a.Name], in.Failed[b.Name]), cmp.Compare(throughput(b), throughput(a)), cmp.Compare(a.Name, b.Name))
 	})
 	for _, b := range leaving {
-		if decision, why, ok := d.place(b); ok {
+		switch decision, why, ok := d.place(b); {
+		case ok:
 			p.Decisions = append(p.Decisions, decision)
-		} else {
+		case why.Code == policy.Frozen.ID: // until they can be read nobody knows whether it may leave
+			p.Waiting = append(p.Waiting, plan.LeftOut{Bundle: b.Name, Broker: in.Broker, Why: why})
+		default:
 			p.Stay = append(p.Stay, plan.LeftOut{Bundle: b.Name, Broker: in.Broker, Why: why})
 		}
 	}

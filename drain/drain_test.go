@@ -249,6 +249,12 @@ func TestGate(t *testing.T) {
 		{"silent", func(f *drain.Facts) { f.Silent = map[string]string{"b:1": "no"} }, []string{"GATE_BROKER_SILENT"}},
 		{"not ready", func(f *drain.Facts) { f.NotReady = map[string]string{"b:1": "no"} }, []string{"GATE_BROKER_NOT_READY"}},
 		{"not heard", func(f *drain.Facts) { f.Missing = []string{"b:1"} }, []string{"GATE_BROKER_NOT_REPORTING"}},
+		{"its report is too old", func(f *drain.Facts) { f.Snapshot.Brokers[1].Stale = policy.Reason{Code: "STALE_REPORT", Text: "old"} }, []string{"GATE_BROKER_NOT_REPORTING"}},
+		{"it does not answer, so its report is old", func(f *drain.Facts) {
+			f.Silent = map[string]string{"b:1": "no"}
+			f.Snapshot.Brokers[1].Stale = policy.Reason{Code: "STALE_NO_ANSWER"}
+		}, []string{"GATE_BROKER_SILENT"}},
+		{"the picture is frozen", func(f *drain.Facts) { f.Frozen = []plan.Reason{{Code: "FROZEN_BLIND", Text: "cut off"}} }, []string{"GATE_FROZEN"}},
 		{"no leader", func(f *drain.Facts) { f.Snapshot.Leader = "" }, []string{"GATE_NO_LEADER"}},
 		{"log not read", func(f *drain.Facts) { f.CaughtUp = false }, []string{"GATE_LOG_NOT_READ"}},
 		{"in flight", func(f *drain.Facts) { f.Owners = flying.Snapshot() }, []string{"GATE_IN_FLIGHT t/n/0x00000000_0xffffffff"}},
@@ -264,5 +270,52 @@ func TestGate(t *testing.T) {
 		if diff := cmp.Diff(tc.want, list); diff != "" {
 			t.Errorf("%s:\n%s", tc.name, diff)
 		}
+	}
+}
+
+// While policies cannot be read nothing is known of where bundles may go: they wait, and the broker is not empty.
+func TestUnreadPoliciesWait(t *testing.T) {
+	snap := (&cluster.Snapshot{Brokers: brokers("a:1", "b:1"), Bundles: []cluster.Bundle{
+		bundle("t/n", 1, "a:1", event.Owned, 100), bundle("t/m", 2, "a:1", event.Owned, 300)}}).Index()
+	over := []policy.Broker{{ID: "a:1", PersistentTopics: true}, {ID: "b:1", PersistentTopics: true}}
+	for unread, want := range map[string][]string{
+		"t/m": {"POLICY_FROZEN t/m/0x02000000_0x02ffffff"},
+		"":    {"POLICY_FROZEN t/m/0x02000000_0x02ffffff", "POLICY_FROZEN t/n/0x01000000_0x01ffffff"},
+	} {
+		view := policy.New(nil, nil, nil, map[string]string{unread: "503"}).Over(over)
+		p := drain.Of(drain.Input{Snapshot: snap, Broker: "a:1", Policies: view})
+		if diff := cmp.Diff(want, codes(p.Waiting)); diff != "" || len(p.Stay) > 0 || len(p.Decisions)+len(p.Waiting) != 2 || p.Empty() {
+			t.Errorf("of %q nothing can be read: empty %v, stay %v\n%s", unread, p.Empty(), codes(p.Stay), diff)
+		}
+	}
+}
+
+// What a broker says that it owns counts more than an old report, and is a doubt where the ownership is known otherwise.
+func TestToldByTheBroker(t *testing.T) {
+	snap := (&cluster.Snapshot{Brokers: brokers("a:1", "b:1"), Bundles: []cluster.Bundle{bundle("t/n", 1, "a:1", event.Owned, 0),
+		bundle("t/n", 2, "", event.Init, 0), bundle("t/n", 3, "b:1", event.Owned, 0), bundle("t/n", 4, "b:1", event.Owned, 0)}}).Index()
+	snap.Brokers[0].Bundles, snap.Brokers[1].Bundles = []int{0}, []int{2, 3}
+	const fresh = "t/n/0x05000000_0x05ffffff"
+	owned := []string{snap.Bundles[1].Name, snap.Bundles[2].Name, fresh, "pulsar/system/0x00000000_0xffffffff"}
+	told := drain.Told(snap, "a:1", owned)
+	var owners []string
+	for _, b := range told.Bundles {
+		owners = append(owners, b.Name[len(b.Namespace)+1:][:6]+" "+b.Owner+" "+string(b.State))
+	}
+	if diff := cmp.Diff([]string{"0x0100  " + string(event.Init), "0x0200 a:1 Owned", "0x0300 a:1 Owned", "0x0400 b:1 Owned", "0x0000 a:1 Owned", "0x0500 a:1 Owned"}, owners); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([][]int{{4, 1, 2, 5}, {3}}, [][]int{told.Brokers[0].Bundles, told.Brokers[1].Bundles}); diff != "" {
+		t.Errorf("bundles of the brokers:\n%s", diff)
+	}
+	if snap.Bundles[2].Owner != "b:1" || len(snap.Brokers[1].Bundles) != 2 || snap.BundleIndex(fresh) >= 0 {
+		t.Error("the snapshot itself was changed")
+	}
+	if drain.Told(told, "a:1", owned) != told {
+		t.Error("what is known already makes another snapshot")
+	}
+	if diff := cmp.Diff([]string{"DRAIN_STILL_OWNED " + snap.Bundles[1].Name, "DRAIN_STILL_OWNED " + snap.Bundles[2].Name, "DRAIN_STILL_OWNED " + fresh},
+		codes(drain.Doubts(snap, "a:1", owned))); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -18,7 +18,8 @@ var (
 	GateOnlyOne    = plan.Code{ID: "GATE_LAST_BROKER", Template: "{count} brokers are registered: nobody would serve while it restarts"}
 	GateSilent     = plan.Code{ID: "GATE_BROKER_SILENT", Template: "it is registered and does not answer: {error}"}
 	GateNotReady   = plan.Code{ID: "GATE_BROKER_NOT_READY", Template: "it is not ready: {error}"}
-	GateNotHeard   = plan.Code{ID: "GATE_BROKER_NOT_REPORTING", Template: "no load of it is known, and none can be read from its metrics"}
+	GateNotHeard   = plan.Code{ID: "GATE_BROKER_NOT_REPORTING", Template: "its load is not known: {why}"}
+	GateUnclear    = plan.Code{ID: "GATE_FROZEN", Template: "the cluster cannot be judged now: {code}: {text}"}
 	GateInFlight   = plan.Code{ID: "GATE_IN_FLIGHT", Template: "{count} bundles are on their way, {bundle} among them ({state})"}
 	GateAnomaly    = plan.Code{ID: "GATE_ANOMALY", Template: "{code}: {text}"}
 	GateNoLeader   = plan.Code{ID: "GATE_NO_LEADER", Template: "the load manager has no leader"}
@@ -30,7 +31,8 @@ type Facts struct {
 	Snapshot  *cluster.Snapshot
 	Silent    map[string]string // broker id -> why it did not answer
 	NotReady  map[string]string // broker id -> why it is not ready
-	Missing   []string          // brokers of which no load is known
+	Missing   []string          // brokers of which no load was heard yet, and none can be read from their metrics
+	Frozen    []plan.Reason     // why nothing may be decided from the snapshot, besides what the fields above and CaughtUp say
 	Want      int               // brokers that must be registered; 0 = at least two
 	Owners    *ownership.Snapshot
 	CaughtUp  bool
@@ -59,7 +61,16 @@ func Gate(f Facts) []plan.LeftOut {
 		}
 	}
 	for _, id := range f.Missing {
-		add("", id, GateNotHeard.Because())
+		add("", id, GateNotHeard.Because(plan.S("why", "nothing was heard of it, and nothing can be read from its metrics")))
+	}
+	for i := range f.Snapshot.Brokers {
+		b := &f.Snapshot.Brokers[i]
+		if _, silent := f.Silent[b.ID]; !b.Stale.IsZero() && !silent {
+			add("", b.ID, GateNotHeard.Because(plan.S("why", b.Stale.String())))
+		}
+	}
+	for _, why := range f.Frozen {
+		add("", "", GateUnclear.Because(plan.S("code", why.Code), plan.S("text", why.String())))
 	}
 	if f.Snapshot.Leader == "" {
 		add("", "", GateNoLeader.Because())

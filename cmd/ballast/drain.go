@@ -11,15 +11,13 @@ import (
 
 	"github.com/ballast-lb/ballast/control"
 	"github.com/ballast-lb/ballast/drain"
-	"github.com/ballast-lb/ballast/event"
-	"github.com/ballast-lb/ballast/guard"
 	"github.com/ballast-lb/ballast/plan"
 )
 
 // drainHow is how a drain is followed.
 type drainHow struct {
 	hold   time.Duration // nobody leads: how long to stay after the broker is empty
-	wait   time.Duration // for the leader's answer
+	wait   time.Duration // for the leader's answer; nobody leads: for what cannot be seen or known
 	follow time.Duration // how long the leader's drain is followed; 0 = until the broker is empty
 	detach bool          // the leader does it, and nobody waits for that
 }
@@ -41,7 +39,7 @@ and it lasts until "ballast undrain". What arrives later is moved away. The comm
 
 While nobody governs the command does it by itself, holds the lock meanwhile, and ends when the broker is empty. An empty broker
 is the favourite of every placement: with --hold it stays for so long, or until it is stopped, or the broker is gone, and moves
-away what arrives.
+away what arrives. It fails when what is on the broker, or the policies of that, cannot be known for --wait.
 ` + operationExit,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -58,23 +56,20 @@ away what arrives.
 			if o.execute {
 				err := a.drainLed(cmd.Context(), o, args[0], also, how)
 				if !errors.Is(err, control.ErrNoLeader) {
-					return err
+					return unanswered(cmd.Context(), err)
 				}
 				if how.detach {
 					return fmt.Errorf("--detach leaves the drain to the leader: %w", err)
 				}
-				return a.drain(cmd.Context(), o, args[0], also, how.hold)
+				return unanswered(cmd.Context(), a.drain(cmd.Context(), o, args[0], also, how))
 			}
-			return a.operate(cmd.Context(), o, func(l *live) ([]plan.Decision, []plan.LeftOut, error) {
-				p, _, err := l.drainPlan(cmd.Context(), args[0], also, nil)
-				return p.Decisions, slices.Concat(p.Stay, p.Waiting), err
-			})
+			return a.drainPlan(cmd.Context(), o, args[0], also, how)
 		},
 	}
 	o.flags(cmd)
 	cmd.Flags().StringSliceVar(&also, "also", nil, "other brokers that are being drained: nothing is moved to them")
 	cmd.Flags().DurationVar(&how.hold, "hold", 0, "while nobody governs: stay for so long after the broker is empty, and move away what arrives")
-	cmd.Flags().DurationVar(&how.wait, "wait", 15*time.Second, "how long to wait for the leader's answer")
+	cmd.Flags().DurationVar(&how.wait, "wait", 15*time.Second, "how long to wait for the leader's answer; while nobody governs, for what cannot be seen or read now")
 	cmd.Flags().DurationVar(&how.follow, "follow", 0, "while the leader drains: how long to wait until the broker is empty; 0 = no limit")
 	cmd.Flags().BoolVar(&how.detach, "detach", false, "let the leader drain the broker, and do not wait until it is empty")
 	cmd.MarkFlagsMutuallyExclusive("follow", "detach")
@@ -106,142 +101,93 @@ next leader would go on with: undrain says so. A "ballast drain" that drains by 
 	return cmd
 }
 
-// drainPlan looks anew and plans the drain of a broker.
-func (l *live) drainPlan(ctx context.Context, broker string, also []string, failed map[string]bool) (drain.Plan, string, error) {
+// lone is the drain of a broker by this process.
+func (l *live) lone(o operation, broker string, also []string, how drainHow, m *control.Manual) (*control.LoneDrain, error) {
 	id, err := l.broker("BROKER", broker)
 	if err != nil {
-		return drain.Plan{}, "", err
+		return nil, err
 	}
+	others := make([]string, len(also))
 	for i := range also {
-		if also[i], err = l.broker("--also", also[i]); err != nil {
-			return drain.Plan{}, "", err
+		if others[i], err = l.broker("--also", also[i]); err != nil {
+			return nil, err
 		}
 	}
-	if err := l.statistics(ctx); err != nil {
-		return drain.Plan{}, "", err
-	}
-	p := drain.Of(drain.Input{Snapshot: l.look.Snapshot, Policies: control.PolicyView(l.look.Snapshot), Broker: id, Others: also, Failed: failed,
-		Points: l.limits().DrainPoints})
-	return p, id, nil
+	return &control.LoneDrain{Broker: id, Also: others, Hold: how.hold, Wait: how.wait, Why: "; " + o.why().String(), Viewer: l.views, Asks: l.drainAsks(),
+		Manual: m, Points: l.limits().DrainPoints, Logger: l.logger}, nil
 }
 
-// drain empties a broker, and keeps it empty for the time of hold.
-func (a *app) drain(ctx context.Context, o operation, broker string, also []string, hold time.Duration) error {
+// drainAsks is what drains ask of the cluster beside a look.
+func (s *session) drainAsks() control.DrainAsks {
+	_, reported := s.onReports()
+	return control.DrainAsks{Figures: s.figures, Owned: s.cluster.Owned, Reported: reported}
+}
+
+// drainPlan shows the first round of a drain.
+func (a *app) drainPlan(ctx context.Context, o operation, broker string, also []string, how drainHow) error {
+	var p drain.Plan
+	err := a.operate(ctx, o, how.wait, func(l *live) ([]plan.Decision, []plan.LeftOut, error) {
+		d, err := l.lone(o, broker, also, how, &control.Manual{Clock: control.SystemClock{}})
+		if err != nil {
+			return nil, nil, err
+		}
+		p = d.Plan(ctx, l.look)
+		return p.Decisions, slices.Concat(p.Stay, p.Waiting), nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case slices.ContainsFunc(p.Stay, nowhere):
+		return exitCode(exitError)
+	case !p.Empty(): // nothing can be planned yet of what is left
+		return exitCode(exitPlanned)
+	}
+	return nil
+}
+
+// nowhere says of what a drain left whether no other broker may take it.
+func nowhere(l plan.LeftOut) bool { return l.Why.Code == drain.Nowhere.ID }
+
+// drain empties a broker while nobody leads, and keeps it empty for the time of the hold.
+func (a *app) drain(ctx context.Context, o operation, broker string, also []string, how drainHow) error {
 	l, err := a.live(ctx)
 	if err != nil {
 		return err
 	}
 	defer l.end()
-	p, id, err := l.drainPlan(ctx, broker, also, nil)
-	if err != nil {
+	if err := l.trust(ctx, how.wait); err != nil {
 		return err
 	}
 	m, end := l.manual(false)
 	defer end()
+	d, err := l.lone(o, broker, also, how, m)
+	if err != nil {
+		return err
+	}
 	if err := m.Begin(ctx); err != nil {
 		return control.Beside(err, "stop it for as long as the drain takes")
 	}
 	if on, err := control.BuiltInShedding(ctx, l.cluster); err == nil && on {
-		l.logger.Warn("the cluster's own shedder is on: it may move bundles to the broker that is drained", "broker", id)
+		l.logger.Warn("the cluster's own shedder is on: it may move bundles to the broker that is drained", "broker", d.Broker)
 	}
-	out := &operated{Executed: true, Plan: []plan.Decision{}}
-	err = l.keepEmpty(ctx, m, o, id, also, hold, p, out)
+	done, err := d.Run(ctx)
+	out := &operated{Executed: true, Plan: done.Plan, Refused: done.Refused, LeftOut: append(done.LeftOut, l.elsewhere(ctx, d.Broker)...), Outcomes: done.Outcomes}
 	if o.output != "table" {
 		err = errors.Join(err, a.encode(o.output, out))
 	} else {
 		printOperated(a.stdout, out)
 	}
-	if err != nil {
-		return err
-	}
-	if len(out.Refused) > 0 || slices.ContainsFunc(out.LeftOut, func(x plan.LeftOut) bool { return x.Why.Code == drain.Nowhere.ID }) {
+	if err == nil && (!done.Empty || len(out.Refused) > 0 || slices.ContainsFunc(out.LeftOut, nowhere)) {
 		return exitCode(exitError)
 	}
-	return nil
-}
-
-// drainRounds is how many rounds in a row may move nothing before a drain gives up.
-const drainRounds = 10
-
-// keepEmpty is the loop of a drain: rounds within the budgets until nothing is left, then watching until the hold is over.
-func (l *live) keepEmpty(ctx context.Context, m *control.Manual, o operation, id string, also []string, hold time.Duration, p drain.Plan, out *operated) error {
-	clock := control.SystemClock{}
-	failed := map[string]bool{}
-	var until time.Time // of the hold; zero before the broker was empty
-	for idle := 0; ; {
-		out.LeftOut = slices.Concat(p.Stay, p.Waiting)
-		for i := range p.Decisions {
-			p.Decisions[i].Why.Text += "; " + o.why().String()
-		}
-		limits := guard.Limits{BundlesPerCycle: m.Limits.BundlesPerCycle, TopicsPerSecond: m.Limits.TopicsPerSecond}
-		verdict := guard.Check(l.look.Snapshot, p.Decisions, control.PolicyView(l.look.Snapshot), guard.State{Version: 1}, limits)
-		out.Refused = slices.DeleteFunc(verdict.Refused, func(r guard.Refusal) bool { return r.Why.Code == guard.CycleBudget.ID })
-		moved := 0
-		out.Plan = append(out.Plan, verdict.Run...)
-		err := m.Run(ctx, verdict.Run, func(x control.Outcome) {
-			out.Outcomes = append(out.Outcomes, x)
-			if failed[x.Decision.Bundle] = x.Failed(); !x.Failed() {
-				moved++
-			}
-			l.logger.Info("drain", "bundle", x.Decision.Bundle, "to", x.Decision.Destination, "result", x.Result, "millis", x.Millis, "why", x.Why)
-		})
-		out.Plan = out.Plan[:len(out.Outcomes)] // what was not begun is planned anew
-		if ctx.Err() != nil {
-			return nil // stopped by the user
-		}
-		if err != nil {
-			return err
-		}
-		now := clock.Now()
-		switch {
-		case p.Empty() && until.IsZero():
-			l.logger.Info("the broker is empty", "broker", id, "moved", len(out.Outcomes), "stay", len(p.Stay))
-			until = now.Add(hold)
-		case moved > 0 || len(p.Waiting) > 0 && until.IsZero():
-			idle = 0
-		case !p.Empty():
-			if idle++; idle >= drainRounds {
-				return fmt.Errorf("%d bundles do not leave %s after %d tries", len(p.Decisions), id, drainRounds)
-			}
-		}
-		if !until.IsZero() && !now.Before(until) && p.Empty() {
-			return nil
-		}
-		if moved == 0 {
-			if err := clock.Sleep(ctx, time.Second); err != nil {
-				return nil
-			}
-		}
-		look, err := l.views.Look(ctx, clock.Now())
-		if err != nil {
-			return err
-		}
-		l.look = look
-		if look.Snapshot.BrokerIndex(id) < 0 {
-			l.logger.Info("the broker has left the registry", "broker", id)
-			return nil
-		}
-		if p, _, err = l.drainPlan(ctx, id, also, failed); err != nil {
-			return err
-		}
-		if left := l.elsewhere(ctx, id); len(left) > 0 {
-			p.Stay = append(p.Stay, left...)
-		}
-	}
+	return err
 }
 
 // elsewhere are the broker's own namespaces, which are on no ownership log and never leave it.
-func (s *session) elsewhere(ctx context.Context, id string) (out []plan.LeftOut) {
+func (s *session) elsewhere(ctx context.Context, id string) []plan.LeftOut {
 	names, err := s.cluster.Owned(ctx, id)
 	if err != nil {
-		return nil
+		return nil // they are named for completeness
 	}
-	for _, name := range names {
-		if event.IsBrokerBound(name) {
-			out = append(out, plan.LeftOut{Bundle: name, Broker: id, Why: brokerBound.Because()})
-		}
-	}
-	return out
+	return control.Bound(id, names)
 }
-
-var brokerBound = plan.Code{ID: "NAMESPACE_OF_A_BROKER", Template: "it is the heartbeat or SLA namespace of the broker and belongs to it"}

@@ -81,7 +81,7 @@ func (a *app) drainLed(ctx context.Context, o operation, broker string, also []s
 		switch {
 		case ctx.Err() != nil:
 			s.logger.Info("the leader goes on with the drain; ballast undrain ends it", "broker", id)
-			err = nil
+			err = exitCode(exitError) // it was stopped before the broker was known to be empty
 		case err != nil && following.Err() != nil:
 			err = fmt.Errorf("%s is not empty after %v (--follow): the leader goes on with the drain; ballast undrain ends it", id, how.follow)
 		default:
@@ -96,7 +96,7 @@ func (a *app) drainLed(ctx context.Context, o operation, broker string, also []s
 	default:
 		printOperated(a.stdout, out)
 	}
-	if err == nil && slices.ContainsFunc(out.LeftOut, func(x plan.LeftOut) bool { return x.Why.Code == drain.Nowhere.ID }) {
+	if err == nil && slices.ContainsFunc(out.LeftOut, nowhere) {
 		return exitCode(exitError)
 	}
 	return err

@@ -29,7 +29,7 @@ that broker owns it. Isolation policies hold: an unload over admin REST would ig
 			if to == "" {
 				return errors.New("--to is missing: name the broker that the bundle shall move to")
 			}
-			return a.operate(cmd.Context(), o, func(l *live) ([]plan.Decision, []plan.LeftOut, error) {
+			return a.operate(cmd.Context(), o, operateWait, func(l *live) ([]plan.Decision, []plan.LeftOut, error) {
 				if strings.HasSuffix(l.settings.Settings.LoadManagerClassName, "SimpleLoadManagerImpl") {
 					return nil, nil, errors.New("the Simple load manager ignores the destination of an unload (loadManagerClassName): use ballast unload")
 				}
@@ -41,8 +41,10 @@ that broker owns it. Isolation policies hold: an unload over admin REST would ig
 				if err != nil {
 					return nil, nil, err
 				}
-				bundle, ok := owned(l.look.Snapshot, b.String())
+				bundle, ok, err := l.owned(cmd.Context(), b.String())
 				switch {
+				case err != nil:
+					return nil, nil, err
 				case !ok:
 					return nil, []plan.LeftOut{{Bundle: b.String(), Why: nobodyOwns.Because()}}, nil
 				case bundle.Owner == broker && bundle.State == "Owned":
@@ -67,7 +69,7 @@ The cluster chooses who owns them next, at their next lookup.
 ` + operationExit,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.operate(cmd.Context(), o, func(l *live) ([]plan.Decision, []plan.LeftOut, error) {
+			return a.operate(cmd.Context(), o, operateWait, func(l *live) ([]plan.Decision, []plan.LeftOut, error) {
 				names, err := l.named(cmd.Context(), args[0])
 				if err != nil {
 					return nil, nil, err
@@ -75,9 +77,12 @@ The cluster chooses who owns them next, at their next lookup.
 				var ds []plan.Decision
 				var left []plan.LeftOut
 				for _, name := range names {
-					if b, ok := owned(l.look.Snapshot, name); ok {
+					switch b, ok, err := l.owned(cmd.Context(), name); {
+					case err != nil:
+						return nil, nil, err
+					case ok:
 						ds = append(ds, l.decision(plan.Unload, name, b.Owner, "", o.why()))
-					} else {
+					default:
 						left = append(left, plan.LeftOut{Bundle: name, Why: nobodyOwns.Because()})
 					}
 				}

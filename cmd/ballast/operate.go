@@ -126,13 +126,47 @@ func (l *live) manual(beside bool) (m *control.Manual, end func()) {
 	}
 }
 
-// operate plans with build, checks the plan as the guard does, and carries it out with --execute.
-func (a *app) operate(ctx context.Context, o operation, build func(*live) ([]plan.Decision, []plan.LeftOut, error)) error {
-	l, err := a.live(ctx)
+// unanswered is the error of a command whose exit code is an answer, and 0 the good one: stopped by the user before its end it has
+// not given it.
+func unanswered(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return exitCode(exitError)
+	}
+	return err
+}
+
+// operateWait is how long an operator's command waits until the picture may be decided on.
+const operateWait = 15 * time.Second
+
+// trust waits until the look may be decided on.
+func (l *live) trust(ctx context.Context, wait time.Duration) error {
+	if len(l.look.Frozen) == 0 {
+		return nil
+	}
+	l.logger.Info("waiting until the cluster can be judged", "code", l.look.Frozen[0].Code, "why", l.look.Frozen[0].String(), "most", wait)
+	clock := control.SystemClock{}
+	look, err := control.Trusted(ctx, l.views, clock, clock.Now().Add(wait), nil)
 	if err != nil {
 		return err
 	}
+	l.look = look
+	return nil
+}
+
+// operate plans with build, checks the plan as the guard does, and carries it out with --execute.
+func (a *app) operate(ctx context.Context, o operation, wait time.Duration, build func(*live) ([]plan.Decision, []plan.LeftOut, error)) error {
+	l, err := a.live(ctx)
+	if err != nil {
+		return unanswered(ctx, err)
+	}
 	defer l.end()
+	return unanswered(ctx, a.operateOn(ctx, l, o, wait, build))
+}
+
+func (a *app) operateOn(ctx context.Context, l *live, o operation, wait time.Duration, build func(*live) ([]plan.Decision, []plan.LeftOut, error)) error {
+	if err := l.trust(ctx, wait); err != nil {
+		return err
+	}
 	decisions, left, err := build(l)
 	if err != nil {
 		return err
@@ -291,11 +325,26 @@ func (s *session) figures(ctx context.Context, of *cluster.Snapshot) (*cluster.S
 	return snap.Index(), nil
 }
 
-// owned is the bundle in a snapshot when a broker serves it.
-func owned(snap *cluster.Snapshot, bundle string) (*cluster.Bundle, bool) {
-	i := snap.BundleIndex(bundle)
-	if i < 0 || snap.Bundles[i].Owner == "" {
-		return nil, false
+// owned is a bundle when a broker serves it. Where the owners in a look follow from load reports the brokers are asked before a bundle
+// counts as nobody's: of one that does not report nothing is known.
+func (l *live) owned(ctx context.Context, bundle string) (*cluster.Bundle, bool, error) {
+	at := func() (*cluster.Bundle, bool) {
+		i := l.look.Snapshot.BundleIndex(bundle)
+		if i < 0 || l.look.Snapshot.Bundles[i].Owner == "" {
+			return nil, false
+		}
+		return &l.look.Snapshot.Bundles[i], true
 	}
-	return &snap.Bundles[i], true
+	if b, ok := at(); ok {
+		return b, true, nil
+	}
+	o, err := l.views.Owner(ctx, bundle)
+	if err != nil {
+		return nil, false, err
+	}
+	if o.Owner != "" && o.State == event.Owned {
+		l.look.Snapshot = l.look.Snapshot.WithOwners(map[string]string{bundle: o.Owner})
+	}
+	b, ok := at()
+	return b, ok, nil
 }

@@ -128,7 +128,7 @@ func (s *session) service(views view, mode control.Mode) (service *control.Servi
 		o.Lock, o.Journal, o.Executor = lock, journal, act
 		o.Review, o.Retention = own.BallastReview, control.DefaultRetention
 		o.Retention.Age = own.BallastDecisionRetention
-		o.Figures = s.figures
+		o.Drains = s.drainAsks()
 		o.Harm = control.NewHarmReader(s.cluster, harmTimeout, s.logger)
 		elector = control.NewElector(s.log, lock, o.Clock, s.logger)
 		end = func() {

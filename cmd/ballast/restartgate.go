@@ -34,7 +34,7 @@ Exit code: 0 it may be restarted, 2 not now (it says why), 1 an error.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			g, err := a.restartGate(cmd.Context(), want, wait, calm)
 			if err != nil {
-				return err
+				return unanswered(cmd.Context(), err)
 			}
 			if output == "table" {
 				if g.Open {
@@ -116,6 +116,17 @@ func (l *live) gateFacts(ctx context.Context, sentry *control.Sentry, want int) 
 		f.Owners, f.CaughtUp = published.Ownership(), published.CaughtUp()
 		if f.Anomalies, err = sentry.Look(ctx, control.SystemClock{}.Now(), look.Snapshot); err != nil {
 			l.logger.Warn("who writes to the ownership topic is not known", "error", err)
+		}
+	}
+	for _, why := range look.Frozen {
+		switch why.Code { // the others have reasons of their own
+		case control.NotHeard.ID, control.NoAnswer.ID:
+		case control.NotCaught.ID:
+			if f.CaughtUp { // of another topic than that of ownership
+				f.Frozen = append(f.Frozen, why)
+			}
+		default:
+			f.Frozen = append(f.Frozen, why)
 		}
 	}
 	for i := range look.Snapshot.Brokers {

@@ -36,7 +36,7 @@ at least two topics, as a split divides no topic. The parts stay on their broker
 ` + operationExit,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.operate(cmd.Context(), o, func(l *live) ([]plan.Decision, []plan.LeftOut, error) {
+			return a.operate(cmd.Context(), o, operateWait, func(l *live) ([]plan.Decision, []plan.LeftOut, error) {
 				if err := l.statistics(cmd.Context()); err != nil {
 					return nil, nil, err
 				}
@@ -78,8 +78,8 @@ func (l *live) splittable(ctx context.Context, name, namespace string) (*cluster
 			}
 			return nil, err
 		}
-		if found, ok := owned(snap, b.String()); ok {
-			return found, nil
+		if found, ok, err := l.owned(ctx, b.String()); ok || err != nil {
+			return found, err
 		}
 		return nil, fmt.Errorf("bundle %s is owned by nobody: a split needs its broker; look one of its topics up first", name)
 	}

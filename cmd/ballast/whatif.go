@@ -39,6 +39,9 @@ It changes nothing. Exit code: 0, or 1 for an error.`,
 				return err
 			}
 			defer l.end()
+			for _, why := range l.look.Frozen {
+				l.logger.Warn("what is projected may be wrong", "code", why.Code, "why", why.String())
+			}
 			if err := l.statistics(cmd.Context()); err != nil {
 				return err
 			}
