@@ -23,7 +23,8 @@ func (c *Controller) confirm(ctx context.Context, what string) error {
 // record of what came of it, also if it is not tried.
 func (c *Controller) act(ctx context.Context, cy *Cycle, made int64, run []plan.Decision) error {
 	if together, ok := c.o.Executor.(Together); ok {
-		return c.actTogether(ctx, cy, made, run, together)
+		// A first write that did not arrive ends this plan, and the next cycle plans anew.
+		return c.survive(ctx, fmt.Sprintf("the plan of cycle %d", cy.N), c.actTogether(ctx, cy, made, run, together))
 	}
 	for i, d := range run {
 		err := c.actOn(ctx, cy, made, d)
@@ -51,7 +52,7 @@ func (c *Controller) actOn(ctx context.Context, cy *Cycle, made int64, d plan.De
 // abandon ends what is left of a plan when an error ends its run. Only a process that was told to stop says so of each: who has
 // lost the lock leaves them to the next leader.
 func (c *Controller) abandon(ctx context.Context, cy *Cycle, left []plan.Decision, err error) error {
-	if ctx.Err() == nil || errors.Is(err, ErrNotHolder) || errors.Is(err, ErrStepDown) {
+	if ctx.Err() == nil || leaderless(err) {
 		return err
 	}
 	for _, d := range left {

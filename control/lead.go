@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -266,7 +265,7 @@ func (c *Controller) prune(ctx context.Context) error {
 
 // stepDown is the error of a leader that cannot use its own topics.
 func stepDown(ctx context.Context, err error) error {
-	if ctx.Err() != nil || errors.Is(err, ErrStepDown) || errors.Is(err, ErrNotHolder) {
+	if ends(ctx, err) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrStepDown, err)
