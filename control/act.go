@@ -63,15 +63,27 @@ func (c *Controller) abandon(ctx context.Context, cy *Cycle, left []plan.Decisio
 	return err
 }
 
+// clocksApart is how far the clocks of two processes may be apart for what one of them planned to be carried out by the other.
+const clocksApart = 5 * time.Second
+
 // halted says why a decision of a plan made at a time may not be begun now, "" if it may. What an operator orders is done
-// during a pause, too.
+// during a pause, too, but not while moves that ended badly hold everything; cures are neither counted nor held by that.
 func (c *Controller) halted(d plan.Decision, made int64) string {
 	if c.pause != nil && !guard.Ordered(d) {
 		return "paused: " + c.pause.Reason
 	}
-	// Requests that hang must not let a cycle act on a picture from long ago.
-	if age := c.o.Clock.Now().Sub(time.UnixMilli(made)); c.o.PlanLife > 0 && age > c.o.PlanLife {
+	now := c.o.Clock.Now()
+	if why := guard.Held(c.guard, now.UnixMilli(), c.o.Limits); why.Code != "" && !cured(d) {
+		return why.Code + ": " + why.Text
+	}
+	// Requests that hang must not let a cycle act on a picture from long ago. What comes from the future was planned by another
+	// clock: how old it is cannot be told.
+	switch age := now.Sub(time.UnixMilli(made)); {
+	case c.o.PlanLife <= 0:
+	case age > c.o.PlanLife:
 		return fmt.Sprintf("the plan is %v old, the limit is %v", age, c.o.PlanLife)
+	case age < -clocksApart:
+		return fmt.Sprintf("the plan was made %v from now by the clock of another process: how old it is cannot be told", -age)
 	}
 	return ""
 }

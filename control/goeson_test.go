@@ -131,3 +131,120 @@ func TestALostLockIsToldBesideABadFirstWrite(t *testing.T) {
 		t.Errorf("the run ended by %v", err)
 	}
 }
+
+// Refusals one after the other hold everything for a minute and no more: what is left of the plan is skipped, which counts as no
+// failure, one further refusal holds for two minutes, and an operator ends the hold.
+func TestAHoldBeginsWithinAPlan(t *testing.T) {
+	w := newTown(4, 12)
+	defer w.stop()
+	var moves []plan.Decision
+	for _, bundle := range w.bundles() {
+		moves = append(moves, transfer(bundle, a, b))
+	}
+	w.manager = script{plans: [][]plan.Decision{moves}}
+	w.options = func(o *control.Options) {
+		o.Limits = guard.Limits{MovesAtOnce: 4, FailureCoolDown: 1}
+		o.Executor = acting(func(_ context.Context, d plan.Decision) control.Outcome {
+			return control.Outcome{Decision: d, Result: control.Refused, Why: "403 Forbidden", Attempts: 1}
+		})
+	}
+	w.start()
+	counts := func(from time.Time) (refused, held int) {
+		for _, out := range w.outcomes(from) {
+			switch {
+			case out.Result == control.Refused:
+				refused++
+			case out.Result == control.Skipped && strings.HasPrefix(out.Why, guard.BackingOff.ID+": nothing moves until"):
+				held++
+			}
+		}
+		return refused, held
+	}
+	begun := w.now
+	w.run(9 * time.Second)
+	if refused, held := counts(begun); refused != 3 || held != 9 {
+		t.Errorf("of 12 moves %d were refused and %d held back, want 3 and 9", refused, held)
+	}
+	w.run(45 * time.Second)
+	if refused, _ := counts(begun); refused != 3 {
+		t.Errorf("%d were tried within the minute", refused)
+	}
+	w.run(60 * time.Second)
+	if refused, held := counts(begun); refused != 4 || held != 20 {
+		t.Errorf("after the minute %d were refused and %d held back, want 4 and 20", refused, held)
+	}
+	if answer := w.order(t, control.CommandResume, reason("permissions are mended")); !answer.Done || !strings.Contains(answer.Text, "nothing moves until") {
+		t.Errorf("resume: %+v", answer)
+	}
+	w.run(12 * time.Second)
+	if refused, _ := counts(begun); refused != 7 {
+		t.Errorf("after it was resumed %d were refused, want 3 more than 4", refused)
+	}
+}
+
+// What is left of a plan of a process whose clock was ahead is not carried out: how old it is cannot be told.
+func TestAPlanFromTheFutureIsNotCarriedOut(t *testing.T) {
+	for _, tc := range []struct {
+		ahead time.Duration
+		runs  bool
+	}{{2 * time.Second, true}, {50 * time.Second, false}} {
+		w := newTown(5, 12)
+		w.options = func(o *control.Options) { o.Lock.Lease = time.Second }
+		w.start().ahead = tc.ahead
+		for len(w.requests) == 0 {
+			w.run(20 * time.Millisecond)
+		}
+		w.procs[0].kill()
+		begun := w.now
+		w.start()
+		w.run(4 * time.Second)
+		fromFuture, others := 0, 0
+		for _, out := range w.outcomes(begun) {
+			switch {
+			case out.Inherited:
+			case strings.Contains(out.Why, "by the clock of another process"):
+				fromFuture++
+			default:
+				others++
+			}
+		}
+		if tc.runs && (others == 0 || fromFuture > 0) || !tc.runs && (others > 0 || fromFuture == 0) {
+			t.Errorf("%v ahead: %d were not carried out for that, %d others ended", tc.ahead, fromFuture, others)
+		}
+		w.stop()
+	}
+}
+
+// A command whose sender has gone while one move took long is not obeyed, though nobody could look at it before.
+func TestACommandIsAsOldAsItsArrival(t *testing.T) {
+	w := newTown(6, 12)
+	defer w.stop()
+	w.manager = script{plans: [][]plan.Decision{{transfer(w.bundles()[0], a, b)}}}
+	moving := false
+	w.options = func(o *control.Options) {
+		clock := o.Clock
+		o.Limits = guard.Limits{}
+		o.Executor = acting(func(ctx context.Context, d plan.Decision) control.Outcome {
+			moving = true
+			if err := clock.Sleep(ctx, 15*time.Second); err != nil {
+				return control.Outcome{Decision: d, Result: control.Skipped, Why: err.Error()}
+			}
+			moving = false
+			return control.Outcome{Decision: d, Result: control.Failed, Why: "not in this test"}
+		})
+	}
+	w.start()
+	for !moving {
+		w.run(100 * time.Millisecond)
+	}
+	w.run(2 * time.Second)
+	if answer := w.order(t, control.CommandPause, reason("upgrade")); answer.Done || !strings.Contains(answer.Text, "is gone") {
+		t.Errorf("a pause whose sender waited for 10 s, 13 s later: %+v", answer)
+	}
+	for moving {
+		w.run(100 * time.Millisecond)
+	}
+	if answer := w.order(t, control.CommandPause, reason("upgrade")); !answer.Done {
+		t.Errorf("a pause between two moves: %+v", answer)
+	}
+}

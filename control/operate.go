@@ -153,10 +153,20 @@ func (c *Controller) perform(ctx context.Context, k Command) (text string, then 
 		}
 		return text, nil, c.setPause(ctx, p)
 	case CommandResume:
-		if c.pause == nil {
-			return "", nil, errors.New("it is not paused")
+		held := guard.Held(c.guard, c.o.Clock.Now().UnixMilli(), c.o.Limits)
+		if held.Code != "" {
+			c.guard = guard.LetGo(c.guard)
+			text = "moves go on that were held: " + held.Text
 		}
-		text = fmt.Sprintf("resumed; it was paused since %s: %s", clockTime(c.pause.At), c.pause.Reason)
+		switch {
+		case c.pause == nil && text == "":
+			return "", nil, errors.New("it is not paused, and nothing is held after moves that ended badly")
+		case c.pause == nil:
+			return text, nil, nil
+		case text != "":
+			text = "; " + text
+		}
+		text = fmt.Sprintf("resumed; it was paused since %s: %s%s", clockTime(c.pause.At), c.pause.Reason, text)
 		return text, nil, c.setPause(ctx, Pause{Reason: k.Reason, By: k.By, At: c.o.Clock.Now().UnixMilli()})
 	case CommandApprove:
 		return c.approve(ctx, k)
