@@ -214,6 +214,7 @@ func (c *Controller) release(h Held) {
 
 // restrict holds back what may not run though the guard lets it through.
 func (c *Controller) restrict(cy *Cycle) {
+	full := c.full(cy)
 	c.hold(cy, func(d plan.Decision) (plan.Reason, bool) {
 		for _, h := range c.held {
 			if h.Decision.Bundle == d.Bundle {
@@ -224,6 +225,9 @@ func (c *Controller) restrict(cy *Cycle) {
 			if cure.Bundle == d.Bundle {
 				return BeingCured.Because(), true
 			}
+		}
+		if full(d) {
+			return CycleFull.Because(plan.N("limit", maxDecisions), plan.N("bytes", maxDecided)), true
 		}
 		return plan.Reason{}, false
 	})
