@@ -24,7 +24,8 @@ func (c *Controller) confirm(ctx context.Context, what string) error {
 // record of what came of it, also if it is not tried.
 func (c *Controller) act(ctx context.Context, cy *Cycle, made int64, run []plan.Decision) error {
 	if together, ok := c.o.Executor.(Together); ok {
-		return c.actTogether(ctx, cy, made, run, together)
+		// A first write that did not arrive ends this plan, and the next cycle plans anew.
+		return c.survive(ctx, fmt.Sprintf("the plan of cycle %d", cy.N), c.actTogether(ctx, cy, made, run, together))
 	}
 	for i, d := range run {
 		err := c.actOn(ctx, cy, made, d)
@@ -52,7 +53,7 @@ func (c *Controller) actOn(ctx context.Context, cy *Cycle, made int64, d plan.De
 // abandon ends what is left of a plan when an error ends its run. Only a process that was told to stop says so of each: who has
 // lost the lock leaves them to the next leader.
 func (c *Controller) abandon(ctx context.Context, cy *Cycle, left []plan.Decision, err error) error {
-	if ctx.Err() == nil || errors.Is(err, ErrNotHolder) || errors.Is(err, ErrStepDown) {
+	if ctx.Err() == nil || leaderless(err) {
 		return err
 	}
 	for _, d := range left {
@@ -63,8 +64,11 @@ func (c *Controller) abandon(ctx context.Context, cy *Cycle, left []plan.Decisio
 	return err
 }
 
+// clocksApart is how far the clocks of two processes may be apart for what one of them planned to be carried out by the other.
+const clocksApart = 5 * time.Second
+
 // halted says why a decision of a plan made at a time may not be begun now, "" if it may. What an operator orders is done
-// during a pause, too.
+// during a pause, too, but not while moves that ended badly hold everything; cures are neither counted nor held by that.
 func (c *Controller) halted(d plan.Decision, made int64) string {
 	if c.pause != nil && !guard.Ordered(d) {
 		return "paused: " + c.pause.Reason
@@ -72,9 +76,18 @@ func (c *Controller) halted(d plan.Decision, made int64) string {
 	if d.Why.Code == drain.Leaves.ID && !c.stands(d.Source) {
 		return fmt.Sprintf(drainEnded, d.Source)
 	}
-	// Requests that hang must not let a cycle act on a picture from long ago.
-	if age := c.o.Clock.Now().Sub(time.UnixMilli(made)); c.o.PlanLife > 0 && age > c.o.PlanLife {
+	now := c.o.Clock.Now()
+	if why := guard.Held(c.guard, now.UnixMilli(), c.o.Limits); why.Code != "" && !cured(d) {
+		return why.Code + ": " + why.Text
+	}
+	// Requests that hang must not let a cycle act on a picture from long ago. What comes from the future was planned by another
+	// clock: how old it is cannot be told.
+	switch age := now.Sub(time.UnixMilli(made)); {
+	case c.o.PlanLife <= 0:
+	case age > c.o.PlanLife:
 		return fmt.Sprintf("the plan is %v old, the limit is %v", age, c.o.PlanLife)
+	case age < -clocksApart:
+		return fmt.Sprintf("the plan was made %v from now by the clock of another process: how old it is cannot be told", -age)
 	}
 	return ""
 }

@@ -153,10 +153,14 @@ func (r *channelRun) end(o Outcome) {
 	}
 }
 
-// fail ends the run by an error, unless one has already: nothing further is begun.
+// fail ends the run by an error, unless one has already: nothing further is begun. That the leadership has ended is told beside
+// whatever ended the run before.
 func (r *channelRun) fail(err error) {
-	if r.err == nil {
+	switch {
+	case r.err == nil:
 		r.err = err
+	case leaderless(err) && !leaderless(r.err):
+		r.err = errors.Join(r.err, err)
 	}
 }
 

@@ -69,6 +69,9 @@ func NewCommand(what, by string, at time.Time, wait time.Duration) Command {
 // DecodeCommand reads a command.
 func DecodeCommand(b []byte) (Command, error) {
 	var c Command
+	if len(b) > maxCommand {
+		return Command{}, fmt.Errorf("command: it has %d bytes, at most %d are read", len(b), maxCommand)
+	}
 	if err := json.Unmarshal(b, &c); err != nil {
 		return Command{}, fmt.Errorf("command: %w", err)
 	}
@@ -126,6 +129,9 @@ func post(ctx context.Context, log topics.Log, c Command) error {
 	payload, err := json.Marshal(c)
 	if err != nil {
 		return err
+	}
+	if len(payload) > maxCommand {
+		return fmt.Errorf("%s: the command has %d bytes, it may have %d: shorten the reason", c.What, len(payload), maxCommand)
 	}
 	pub, err := log.Publisher(ctx, topics.Commands, topics.PublishOptions{})
 	if err != nil {

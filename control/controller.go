@@ -281,7 +281,7 @@ func (c *Controller) Run(ctx context.Context, interval time.Duration, each func(
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, ErrNotHolder), errors.Is(err, ErrStepDown):
+		case ends(ctx, err):
 			return err
 		case err != nil:
 			c.o.Logger.Error("cycle failed", "cycle", cy.N, "error", err)

@@ -25,10 +25,15 @@ import (
 type HistoryOptions struct {
 	Log      topics.Log    // nil = they are kept nowhere
 	Keep     bool          // write; without it what others wrote is read, if there is anything
-	Interval time.Duration // between two writes: loadBalancerResourceQuotaUpdateIntervalMinutes
+	Interval time.Duration // between two writes; 0 = DefaultHistoryInterval
 	Stepwise bool          // CatchUp reads the topics, nobody calls Run
 	Logger   *slog.Logger
 }
+
+// DefaultHistoryInterval is what a leader that is killed loses of the averages at most. Pulsar writes every
+// loadBalancerResourceQuotaUpdateIntervalMinutes, which spares ZooKeeper; a log takes it more often, and averages do not depend on
+// when they are written.
+const DefaultHistoryInterval = time.Minute
 
 // History is the averages of bundles and brokers, kept on topics.BundleData and topics.BrokerAverages: whoever starts, or
 // becomes the leader, goes on where the one before stopped. Only the process that acts writes. All values that changed are
@@ -41,12 +46,16 @@ type History struct {
 	averages *kept[event.TimeAverageBrokerData]
 	feeds    []*feed
 
-	mu      sync.Mutex // guards what follows, and is held while writing
+	writing sync.Mutex // one write at a time
+	mu      sync.Mutex // guards what follows; never held while writing, as a look asks
 	written time.Time
 }
 
 // NewHistory makes it; Open subscribes.
 func NewHistory(o HistoryOptions) *History {
+	if o.Interval <= 0 {
+		o.Interval = DefaultHistoryInterval
+	}
 	h := &History{o: o}
 	h.bundles = newKept[event.BundleData](topics.BundleData, checkBundle, o.Logger)
 	h.averages = newKept[event.TimeAverageBrokerData](topics.BrokerAverages, nil, o.Logger)
@@ -168,9 +177,11 @@ func (h *History) Write(ctx context.Context, now time.Time) error {
 	if !h.o.Keep {
 		return nil
 	}
+	h.writing.Lock()
+	defer h.writing.Unlock()
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.written = now
+	h.mu.Unlock()
 	limit := 64
 	if h.o.Stepwise {
 		limit = 1 // one after the other, always the same

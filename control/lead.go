@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -216,6 +215,7 @@ func (c *Controller) release(h Held) {
 
 // restrict holds back what may not run though the guard lets it through.
 func (c *Controller) restrict(cy *Cycle) {
+	full := c.full(cy)
 	c.hold(cy, func(d plan.Decision) (plan.Reason, bool) {
 		for _, h := range c.held {
 			if h.Decision.Bundle == d.Bundle {
@@ -226,6 +226,9 @@ func (c *Controller) restrict(cy *Cycle) {
 			if cure.Bundle == d.Bundle {
 				return BeingCured.Because(), true
 			}
+		}
+		if full(d) {
+			return CycleFull.Because(plan.N("limit", maxDecisions), plan.N("bytes", maxDecided)), true
 		}
 		return plan.Reason{}, false
 	})
@@ -267,7 +270,7 @@ func (c *Controller) prune(ctx context.Context) error {
 
 // stepDown is the error of a leader that cannot use its own topics.
 func stepDown(ctx context.Context, err error) error {
-	if ctx.Err() != nil || errors.Is(err, ErrStepDown) || errors.Is(err, ErrNotHolder) {
+	if ends(ctx, err) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrStepDown, err)

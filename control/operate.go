@@ -55,15 +55,31 @@ func (c *Controller) attend(ctx context.Context) error {
 		if !ok {
 			break
 		}
-		if err := c.obey(ctx, r); err != nil {
+		if err := c.survive(ctx, "command "+r.ID, c.obey(ctx, r)); err != nil {
 			return err
 		}
 	}
-	if err := c.settleHeld(ctx); err != nil {
+	if err := c.survive(ctx, "what earlier leaders began", c.settleHeld(ctx)); err != nil {
 		return err
 	}
-	return c.drainRound(ctx)
+	return c.survive(ctx, "a round of drains", c.drainRound(ctx))
 }
+
+// survive logs an error that does not end the leadership, and returns those that do: the end of ctx, the loss of the lock, and what
+// keeps this process from leading. Whatever else goes wrong in one piece of work, the next cycle comes.
+func (c *Controller) survive(ctx context.Context, what string, err error) error {
+	if err == nil || ends(ctx, err) {
+		return err
+	}
+	c.o.Logger.Error("failed, and the loop goes on", "what", what, "error", err)
+	return nil
+}
+
+// ends says whether an error ends the loop of a controller.
+func ends(ctx context.Context, err error) bool { return ctx.Err() != nil || leaderless(err) }
+
+// leaderless says whether an error means that this process leads no longer.
+func leaderless(err error) bool { return errors.Is(err, ErrNotHolder) || errors.Is(err, ErrStepDown) }
 
 // interrupt does what cannot wait until a plan is carried out: pausing, the end of a pause, and that of a drain.
 func (c *Controller) interrupt(ctx context.Context) error {
@@ -78,12 +94,12 @@ func (c *Controller) interrupt(ctx context.Context) error {
 		if !ok {
 			break
 		}
-		if err := c.obey(ctx, r); err != nil {
+		if err := c.survive(ctx, "command "+r.ID, c.obey(ctx, r)); err != nil {
 			return err
 		}
 	}
 	if p := c.pause; p != nil && p.Until > 0 && c.o.Clock.Now().UnixMilli() >= p.Until {
-		return c.setPause(ctx, Pause{Reason: "its time is over", At: c.o.Clock.Now().UnixMilli()})
+		return c.survive(ctx, "the end of a pause", c.setPause(ctx, Pause{Reason: "its time is over", At: c.o.Clock.Now().UnixMilli()}))
 	}
 	return nil
 }
@@ -101,7 +117,7 @@ func (c *Controller) obey(ctx context.Context, r received) error {
 	} else {
 		text, then, err = c.perform(ctx, r.Command)
 	}
-	if ctx.Err() != nil || errors.Is(err, ErrStepDown) || errors.Is(err, ErrNotHolder) {
+	if ends(ctx, err) {
 		return err
 	}
 	answer := c.record(KindCommand, c.n)
@@ -137,10 +153,20 @@ func (c *Controller) perform(ctx context.Context, k Command) (text string, then 
 		}
 		return text, nil, c.setPause(ctx, p)
 	case CommandResume:
-		if c.pause == nil {
-			return "", nil, errors.New("it is not paused")
+		held := guard.Held(c.guard, c.o.Clock.Now().UnixMilli(), c.o.Limits)
+		if held.Code != "" {
+			c.guard = guard.LetGo(c.guard)
+			text = "moves go on that were held: " + held.Text
 		}
-		text = fmt.Sprintf("resumed; it was paused since %s: %s", clockTime(c.pause.At), c.pause.Reason)
+		switch {
+		case c.pause == nil && text == "":
+			return "", nil, errors.New("it is not paused, and nothing is held after moves that ended badly")
+		case c.pause == nil:
+			return text, nil, nil
+		case text != "":
+			text = "; " + text
+		}
+		text = fmt.Sprintf("resumed; it was paused since %s: %s%s", clockTime(c.pause.At), c.pause.Reason, text)
 		return text, nil, c.setPause(ctx, Pause{Reason: k.Reason, By: k.By, At: c.o.Clock.Now().UnixMilli()})
 	case CommandApprove:
 		return c.approve(ctx, k)

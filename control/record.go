@@ -49,6 +49,7 @@ type Record struct {
 	DecisionsMore int             `json:"decisionsMore,omitempty"` // how many decisions the plan has beyond those listed
 	Verdict       *guard.Verdict  `json:"verdict,omitempty"`       // what of the plan may run
 	RefusedMore   int             `json:"refusedMore,omitempty"`   // how many were refused beyond those listed
+	SlowedMore    int             `json:"slowedMore,omitempty"`    // how much is slowed or held beyond what is listed
 	Cures         []plan.Decision `json:"cures,omitempty"`         // of bundles that are stuck, carried out before the plan
 	Harm          *guard.Harm     `json:"harm,omitempty"`          // what clients see of the brokers that moves are about
 	LeftOut       []plan.LeftOut  `json:"leftOut,omitempty"`       // what was looked at and passed over
@@ -169,53 +170,4 @@ func (r *Record) missing() string {
 		return "answer"
 	}
 	return ""
-}
-
-// Bounds of a record. Brokers refuse messages above 5 MB, and who starts reads the whole log.
-const (
-	maxLeftOut   = 1000      // entries of a record
-	maxDecisions = 1000      // decisions, and refusals, of a record
-	maxListed    = 64 << 10  // bytes of the left-out entries of a record
-	maxState     = 512 << 10 // bytes of a strategy's state, and of the guard's
-)
-
-// bounded cuts the lists of a record to what is kept, and says how much is missing.
-func (r Record) bounded() Record {
-	if r.Plan != nil {
-		p := *r.Plan
-		p.Decisions, r.DecisionsMore = cut(p.Decisions, maxDecisions)
-		r.Plan = &p
-	}
-	if r.Verdict != nil {
-		v := *r.Verdict
-		v.Refused, r.RefusedMore = cut(v.Refused, maxDecisions)
-		r.Verdict = &v
-	}
-	all := len(r.LeftOut)
-	r.LeftOut, _ = cut(r.LeftOut, maxLeftOut)
-	size := 0
-	for i, l := range r.LeftOut {
-		if size += leftOutSize(l); size > maxListed {
-			r.LeftOut = r.LeftOut[:i]
-			break
-		}
-	}
-	r.LeftOutMore = all - len(r.LeftOut)
-	return r
-}
-
-func cut[T any](list []T, most int) ([]T, int) {
-	if len(list) <= most {
-		return list, 0
-	}
-	return list[:most], len(list) - most
-}
-
-// leftOutSize is about how many bytes an entry takes.
-func leftOutSize(l plan.LeftOut) int {
-	n := 64 + len(l.Bundle) + len(l.Broker) + len(l.Other) + len(l.Why.Code) + len(l.Why.Text)
-	for _, x := range l.Why.Numbers {
-		n += 40 + len(x.Name) + len(x.Text)
-	}
-	return n
 }

@@ -230,7 +230,7 @@ func (d *drainage) place(b *cluster.Bundle) (plan.Decision, plan.Reason, bool) {
 	d.of[b.Namespace][best]++
 	d.count[best]++
 	d.shares.Move(snap.BundleIndex(b.Name), best)
-	return plan.Decision{Action: plan.Transfer, Bundle: b.Name, Source: b.Owner, Destination: to, Label: "Success", PulsarReason: "Admin",
+	return plan.Decision{Action: plan.Transfer, Bundle: b.Name, Source: b.Owner, Destination: to, Label: "Success", PulsarReason: plan.Admin,
 		Throughput: throughput(b), MsgRate: b.Stats.MsgRateIn + b.Stats.MsgRateOut, Topics: b.Stats.Topics, Why: why}, plan.Reason{}, true
 }
 

@@ -18,7 +18,7 @@ const (
 const (
 	Overloaded   = "Overloaded"
 	Underloaded  = "Underloaded"
-	Admin        = "Admin"
+	Admin        = plan.Admin
 	HitCount     = "HitCount"
 	NoBundles    = "NoBundles"
 	CoolDown     = "CoolDown"

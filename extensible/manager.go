@@ -99,7 +99,9 @@ func (m *Manager) Record(state plan.State, done plan.Decision, now int64) plan.S
 		if st.addSource(done.Source) {
 			st.Counters.UnloadBrokers++
 		}
-		st.UnloadedBundles = with(st.UnloadedBundles, done.Bundle, now)
+		if done.PulsarReason != plan.Admin { // the grace period is that of the scheduler's own unloads (Pulsar: UnloadScheduler)
+			st.UnloadedBundles = with(st.UnloadedBundles, done.Bundle, now)
+		}
 		st.UnloadedBrokers = with(st.UnloadedBrokers, done.Source, now)
 	case plan.Split:
 		if failed {

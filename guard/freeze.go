@@ -17,8 +17,8 @@ var (
 // freeze is why nothing runs, and why nothing runs that no operator ordered.
 func (c *check) freeze() (frozen, stopped plan.Reason) {
 	frozen = c.manySilent()
-	if none(frozen) && c.lim.MovesAtOnce > 0 && c.snap.Now < c.st.Pace.HeldUntil {
-		frozen = BackingOff.Because(plan.S("until", moment(c.st.Pace.HeldUntil)), plan.S("why", c.st.Pace.Why))
+	if none(frozen) {
+		frozen = Held(c.st, c.snap.Now, c.lim)
 	}
 	if p := c.st.paused(c.snap.Now); p != nil {
 		until := "it is resumed"

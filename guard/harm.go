@@ -85,7 +85,7 @@ func (st *State) suffer(h *Harm, lim Limits) {
 	}
 	st.Clients = usual
 	if why != "" && lim.MovesAtOnce > 0 {
-		st.Pace = st.Pace.bad(why, h.At)
+		st.Pace = st.Pace.bad(why, h.At, h.At)
 	}
 }
 

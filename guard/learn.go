@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ballast-lb/ballast/cluster"
+	"github.com/ballast-lb/ballast/drain"
 	"github.com/ballast-lb/ballast/plan"
 )
 
@@ -33,7 +34,9 @@ func Learn(st State, o Outcome, lim Limits) State {
 	if to == "" {
 		to = d.Destination
 	}
-	st.Moved[d.Bundle] = now
+	if !forADrain(d) {
+		st.Moved[d.Bundle] = now
+	}
 	delete(st.Failed, d.Bundle)
 	delete(st.Failures, d.Bundle)
 	for _, id := range []string{d.Source, to} {
@@ -55,6 +58,10 @@ func Learn(st State, o Outcome, lim Limits) State {
 	}
 	return st
 }
+
+// forADrain says whether a bundle left a broker because that is drained. It need not rest: while the drain stands nothing brings it
+// back, and afterwards the broker is empty until some do.
+func forADrain(d plan.Decision) bool { return Ordered(d) && d.Why.Code == drain.Leaves.ID }
 
 func fresh(m map[string]int64, after int64) map[string]int64 {
 	out := maps.Clone(m)

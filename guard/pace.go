@@ -41,18 +41,36 @@ func (p Pace) good(lim Limits) Pace {
 	return p
 }
 
-// bad takes in that something did not end well. At a width of 1 there is nothing to halve: after the third time in a row nothing
-// moves for a minute, then for two, and so on up to a day.
-func (p Pace) bad(why string, now int64) Pace {
-	if p.Width <= 1 {
+// bad takes in that something that began at a time did not end well. At a width of 1 there is nothing to halve: after the third
+// time in a row nothing moves for a minute, then for two, and so on up to a day. What had begun before the last bad end ran beside
+// it: it says nothing new, and is no further step.
+func (p Pace) bad(why string, begun, now int64) Pace {
+	switch {
+	case p.Width > 1:
+		p.Strikes = 0
+	case begun < p.At:
+		return p
+	default:
 		if p.Strikes++; p.Strikes >= patience {
 			p.HeldUntil = now + longer(firstHold, p.Strikes-patience)
 		}
-	} else {
-		p.Strikes = 0
 	}
 	p.Width, p.Why, p.At = math.Max(1, p.Width/2), why, now
 	return p
+}
+
+// Held is why nothing moves at a time (Unix ms) after moves that ended badly; the zero Reason if it may.
+func Held(st State, now int64, lim Limits) plan.Reason {
+	if lim.MovesAtOnce <= 0 || now >= st.Pace.HeldUntil {
+		return plan.Reason{}
+	}
+	return BackingOff.Because(plan.S("until", moment(st.Pace.HeldUntil)), plan.S("why", st.Pace.Why))
+}
+
+// LetGo ends such a hold, and forgets what led to it.
+func LetGo(st State) State {
+	st.Version, st.Pace.HeldUntil, st.Pace.Strikes = StateVersion, 0, 0
+	return st
 }
 
 // Outcome is what came of a decision that was tried.
@@ -73,9 +91,9 @@ func Record(st State, d plan.Decision, ok bool, now int64, lim Limits) State {
 func (o *Outcome) pace(p Pace, lim Limits) Pace {
 	switch {
 	case !o.Moved:
-		return p.bad("the move of "+o.Decision.Bundle+" failed", o.At)
+		return p.bad("the move of "+o.Decision.Bundle+" failed", o.At-o.Millis, o.At)
 	case lim.SlowMove > 0 && o.Millis > lim.SlowMove:
-		return p.bad(fmt.Sprintf("the move of %s took %d ms, more than %d", o.Decision.Bundle, o.Millis, lim.SlowMove), o.At)
+		return p.bad(fmt.Sprintf("the move of %s took %d ms, more than %d", o.Decision.Bundle, o.Millis, lim.SlowMove), o.At-o.Millis, o.At)
 	}
 	return p.good(lim)
 }

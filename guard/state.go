@@ -137,4 +137,4 @@ func with[V any](m map[string]V, key string, v V) map[string]V {
 // Ordered says whether a decision is an operator's and not a strategy's: its Pulsar reason is Admin. It need not gain
 // anything, and neither cool-downs, pauses, windows nor limits for new brokers hold it up. Policies, the registry, ownership,
 // freezes and budgets do, and after a failure a rest that is short at first.
-func Ordered(d plan.Decision) bool { return d.PulsarReason == "Admin" }
+func Ordered(d plan.Decision) bool { return d.PulsarReason == plan.Admin }

@@ -207,17 +207,19 @@ func (c *choice) place(placer plan.Placer, candidates []int, rnd plan.Rand) int 
 	return i
 }
 
-// Record implements plan.Manager: it notes what was carried out at time now (Unix ms). An unloaded bundle is left alone for
-// loadBalancerSheddingGracePeriodMinutes and assigned next to the destination of its unload; the history of a split bundle is
+// Record implements plan.Manager: it notes what was carried out at time now (Unix ms). A bundle that a strategy unloaded is left alone for
+// loadBalancerSheddingGracePeriodMinutes, and each is assigned next to the destination of its unload; the history of a split bundle is
 // dropped.
 func (m *Manager) Record(state plan.State, done plan.Decision, now int64) plan.State {
 	st := stateOf(state).next()
 	switch done.Action {
 	case plan.Unload, plan.Transfer:
-		if st.RecentlyUnloaded == nil {
-			st.RecentlyUnloaded = make(map[string]int64)
+		if done.PulsarReason != plan.Admin {
+			if st.RecentlyUnloaded == nil {
+				st.RecentlyUnloaded = make(map[string]int64)
+			}
+			st.RecentlyUnloaded[done.Bundle] = now
 		}
-		st.RecentlyUnloaded[done.Bundle] = now
 		if m.Options.KeepPreallocations {
 			st.forgetAssignment(done.Bundle)
 		}

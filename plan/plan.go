@@ -13,6 +13,10 @@ const (
 	Place    Action = "place"    // give an unowned bundle its first owner
 )
 
+// Admin is the PulsarReason of what an operator ordered (Pulsar: UnloadDecision.Reason). It is no strategy's: Pulsar's grace period for
+// what was unloaded is that of its own scheduler's unloads.
+const Admin = "Admin"
+
 // Decision is one thing to do, with why. Label and PulsarReason are Pulsar's own words for it (UnloadDecision, SplitDecision).
 type Decision struct {
 	Action       Action   `json:"action"`

@@ -55,7 +55,7 @@ type Ballast struct {
 	BallastBundleCoolDown     time.Duration `key:"ballastBundleCoolDown" type:"duration" default:"10m" range:"0s.." group:"Limits" doc:"a bundle is not moved again within this time"`
 	BallastBrokerCoolDown     time.Duration `key:"ballastBrokerCoolDown" type:"duration" default:"0s" range:"0s.." group:"Limits" doc:"a broker is neither source nor destination again within this time after a move; 0s = the strategy's own delay alone"`
 	BallastChannelConcurrent  int64         `key:"ballastChannelConcurrent" type:"int" default:"50" unit:"bundles" range:"1..1000" group:"Limits" doc:"by ballastVia=channel: most bundles under way together, also of ballast place"`
-	BallastUnloadTimeout      time.Duration `key:"ballastUnloadTimeout" type:"duration" default:"70s" range:"1s.." group:"Limits" doc:"limit of one unload request"`
+	BallastUnloadTimeout      time.Duration `key:"ballastUnloadTimeout" type:"duration" default:"70s" range:"1s.." group:"Limits" doc:"limit of one unload request; of a process that governs, and of commands with --execute, it ends with the lease of the lock in any case, 15 s after this was confirmed"`
 	BallastUnloadAttempts     int64         `key:"ballastUnloadAttempts" type:"int" default:"3" range:"1..10" group:"Limits" doc:"Modular and Simple clusters: how often one bundle is unloaded until it is where it should be; destinations are hints there, or ignored"`
 	BallastVerifyTimeout      time.Duration `key:"ballastVerifyTimeout" type:"duration" default:"30s" range:"1s.." group:"Limits" doc:"how long to wait for a moved bundle to show up at its new owner"`
 

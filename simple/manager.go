@@ -34,7 +34,7 @@ func (m *Manager) NewState() plan.State { return NewState() }
 // loadBalancerSheddingGracePeriodMinutes. Pulsar: unloadedHotNamespaceCache.
 func (m *Manager) Record(state plan.State, done plan.Decision, now int64) plan.State {
 	st := stateOf(state).next()
-	if done.Action == plan.Unload || done.Action == plan.Transfer {
+	if (done.Action == plan.Unload || done.Action == plan.Transfer) && done.PulsarReason != plan.Admin {
 		st.unloaded(done.Bundle, now)
 	}
 	return st

@@ -60,7 +60,7 @@ type Message struct {
 	Payload     []byte
 	ID          MessageID
 	PublishTime time.Time // by the producer's clock
-	Received    time.Time // by our clock; ages are counted from here
+	Received    time.Time // by our clock: when it came to this process, however long it waited there; ages are counted from here
 	Producer    string
 	Recovered   bool // fetched over admin REST because the client library dropped it
 }

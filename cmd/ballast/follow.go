@@ -156,8 +156,7 @@ func (s *session) reports(ctx context.Context, log topics.Log, mode control.Mode
 		}
 	}
 	set := s.settings.Settings
-	history := control.NewHistory(control.HistoryOptions{Log: s.log, Keep: keep, Logger: s.logger,
-		Interval: time.Duration(max(set.LoadBalancerResourceQuotaUpdateIntervalMinutes, 1)) * time.Minute})
+	history := control.NewHistory(control.HistoryOptions{Log: s.log, Keep: keep, Logger: s.logger})
 	return control.NewReportViews(control.ReportOptions{Cluster: s.cluster, Log: log, History: history, Settings: set, Version: s.version,
 		Class: s.class, Stale: staleAfter(s.settings), Faults: faults, Repairs: repairs, Derived: derived, Logger: s.logger}), nil
 }

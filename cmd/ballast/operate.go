@@ -271,7 +271,7 @@ func (l *live) broker(flag, name string) (string, error) {
 
 // decision is an action on a bundle with what is known of it.
 func (l *live) decision(action plan.Action, bundle, source, destination string, why plan.Reason) plan.Decision {
-	d := plan.Decision{Action: action, Bundle: bundle, Source: source, Destination: destination, Label: "Success", PulsarReason: "Admin", Why: why}
+	d := plan.Decision{Action: action, Bundle: bundle, Source: source, Destination: destination, Label: "Success", PulsarReason: plan.Admin, Why: why}
 	if i := l.look.Snapshot.BundleIndex(bundle); i >= 0 {
 		s := l.look.Snapshot.Bundles[i].Stats
 		d.Throughput, d.MsgRate, d.Topics = s.MsgThroughputIn+s.MsgThroughputOut, s.MsgRateIn+s.MsgRateOut, s.Topics

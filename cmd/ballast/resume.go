@@ -7,8 +7,9 @@ import (
 )
 
 func newResume(a *app) *cobra.Command {
-	return simpleCommand(a, control.CommandResume, "resume", "End a pause",
-		"Tells the process that governs to act again: from the next cycle on it carries out what it plans.", cobra.NoArgs)
+	return simpleCommand(a, control.CommandResume, "resume", "End a pause, or the hold after moves that ended badly",
+		`Tells the process that governs to act again: from the next cycle on it carries out what it plans. It ends a pause, and also
+the time in which nothing moves because moves ended badly again and again (GUARD_BACKING_OFF).`, cobra.NoArgs)
 }
 
 func newApprove(a *app) *cobra.Command {

@@ -18,6 +18,7 @@ type record struct {
 	payload  []byte
 	producer string
 	publish  time.Time
+	received time.Time // when it came to this process; zero = when it is accounted for
 	// hidden is a message that no consumer is given: a marker, part of a chunked message, one of an aborted transaction,
 	// or the place of one that compaction took out of a batch.
 	hidden bool

@@ -271,7 +271,7 @@ func (l *loop) wait(ctx context.Context, incoming <-chan record, tasks []task) (
 // message is a record as it is handed out.
 func (l *loop) message(r record, recovered bool) topics.Message {
 	m := topics.Message{Topic: l.name.String(), Key: r.key, Payload: r.payload, PublishTime: r.publish,
-		Received: l.options.Now(), Producer: r.producer, Recovered: recovered}
+		Received: or(r.received, l.options.Now()), Producer: r.producer, Recovered: recovered}
 	if l.name.Persistent {
 		m.ID = r.id.id()
 	}

@@ -198,6 +198,9 @@ func (s *persistent) push(r record, recovered bool) {
 	if r.hidden || (s.compacts && r.key == "" && len(r.payload) == 0) {
 		return
 	}
+	if r.received.IsZero() { // it was fetched
+		r.received = s.options.Now()
+	}
 	s.ready = append(s.ready, delivery{record: r, recovered: recovered})
 }
 

@@ -17,8 +17,10 @@ import (
 	"github.com/ballast-lb/ballast/topics"
 )
 
-// pump reads from a reader or consumer of the library in a goroutine of its own, until closed.
+// pump reads from a reader or consumer of the library in a goroutine of its own, until closed. It notes when each message came: who
+// receives may be busy for a long time meanwhile.
 type pump struct {
+	now    func() time.Time
 	name   string
 	out    chan record
 	cancel context.CancelFunc
@@ -30,8 +32,8 @@ func (p *pump) messages() <-chan record { return p.out }
 func (p *pump) subscription() string    { return p.name }
 
 // newPump registers the tap of a subscription, before it is opened.
-func newPump(taps *taps, t tap) *pump {
-	p := &pump{name: subscriptionName(), out: make(chan record), done: make(chan struct{}), taps: taps}
+func newPump(taps *taps, t tap, now func() time.Time, waiting int) *pump {
+	p := &pump{name: subscriptionName(), now: now, out: make(chan record, waiting), done: make(chan struct{}), taps: taps}
 	taps.add(p.name, t)
 	return p
 }
@@ -50,13 +52,21 @@ func (p *pump) run(receive func(context.Context) (client.Message, error), t tap)
 				}
 				return
 			}
+			r := asRecord(m)
+			r.received = p.now()
 			select {
-			case p.out <- asRecord(m):
+			case p.out <- r:
 			case <-ctx.Done():
 				return
 			}
 		}
 	}()
+}
+
+// queues divides the messages that may wait in the client between the library and the pump, which takes them from there.
+func (o Options) queues() (library, pumped int) {
+	library = max(o.ReceiverQueue/2, 1)
+	return library, o.ReceiverQueue - library
 }
 
 // stop ends the pump; shut closes what it reads from.
@@ -123,10 +133,11 @@ type readerSource struct {
 }
 
 func (l *Log) openReader(n topics.Name, compacted bool, after position, t tap) (source, error) {
-	p := newPump(l.taps, t)
+	queue, pumped := l.options.queues()
+	p := newPump(l.taps, t, l.options.Now, pumped)
 	r, err := l.client.CreateReader(client.ReaderOptions{
 		Topic: n.String(), SubscriptionName: p.name, Name: p.name, StartMessageID: startID(after), ReadCompacted: compacted,
-		ReceiverQueueSize: l.options.ReceiverQueue, BackoffPolicyFunc: l.libraryBackoff,
+		ReceiverQueueSize: queue, BackoffPolicyFunc: l.libraryBackoff,
 	})
 	if err != nil {
 		l.taps.remove(p.name)
@@ -179,10 +190,11 @@ type consumerSource struct {
 const never = 24 * time.Hour
 
 func (l *Log) openConsumer(n topics.Name, t tap) (source, error) {
-	p := newPump(l.taps, t)
+	queue, pumped := l.options.queues()
+	p := newPump(l.taps, t, l.options.Now, pumped)
 	c, err := l.client.Subscribe(client.ConsumerOptions{
 		Topic: n.String(), SubscriptionName: p.name, Name: p.name, Type: client.Exclusive, SubscriptionMode: client.NonDurable,
-		SubscriptionInitialPosition: client.SubscriptionPositionLatest, ReceiverQueueSize: l.options.ReceiverQueue,
+		SubscriptionInitialPosition: client.SubscriptionPositionLatest, ReceiverQueueSize: queue,
 		AckGroupingOptions: &client.AckGroupingOptions{MaxSize: 1}, BackOffPolicyFunc: l.libraryBackoff, AutoDiscoveryPeriod: never,
 	})
 	if err != nil {

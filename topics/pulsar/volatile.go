@@ -60,9 +60,6 @@ func (s *volatile) Receive(ctx context.Context) (topics.Message, error) {
 		if s.ctx.Err() != nil {
 			return topics.Message{}, topics.ErrClosed
 		}
-		if s.hasGivenUp() {
-			s.resubscribe("the client library gave up: the topic is gone", time.Time{})
-		}
 		var incoming <-chan record
 		if s.src != nil {
 			incoming = s.src.messages()
@@ -74,6 +71,10 @@ func (s *volatile) Receive(ctx context.Context) (topics.Message, error) {
 			}
 			continue
 		default:
+		}
+		if s.hasGivenUp() { // what came before that is handed out by now
+			s.resubscribe("the client library gave up: the topic is gone", time.Time{})
+			continue
 		}
 		tasks := s.upkeep()
 		if s.src != nil {
