@@ -35,7 +35,8 @@ func TestRecord(t *testing.T) {
 		st = m.Record(st, d, 77)
 	}
 	got := st.(*State)
-	if diff := cmp.Diff(map[string]int64{"t/n/1": 77, "t/n/2": 77, "t/n/3": 77, "t/n/8": 77}, got.UnloadedBundles); diff != "" {
+	// What an operator ordered is not left alone for the grace period (t/n/3).
+	if diff := cmp.Diff(map[string]int64{"t/n/1": 77, "t/n/2": 77, "t/n/8": 77}, got.UnloadedBundles); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(map[string]int64{"a:1": 77, "c:1": 77}, got.UnloadedBrokers); diff != "" {

@@ -47,7 +47,9 @@ func Learn(st State, o Outcome, lim Limits) State {
 	if d.Action == plan.Split {
 		return st
 	}
-	st.follow(d, to, now, lim)
+	if !forADrain(d) {
+		st.follow(d, to, now, lim)
+	}
 	m := Move{At: now, Source: d.Source, Destination: to}
 	if measured(d.Throughput) && measured(d.MsgRate) {
 		m.Throughput, m.MsgRate = min(d.Throughput, mostLoad), min(d.MsgRate, mostLoad)
@@ -59,8 +61,8 @@ func Learn(st State, o Outcome, lim Limits) State {
 	return st
 }
 
-// forADrain says whether a bundle left a broker because that is drained. It need not rest: while the drain stands nothing brings it
-// back, and afterwards the broker is empty until some do.
+// forADrain says whether a bundle left a broker because that is drained. It need not rest, and that it comes back
+// is no turn: while the drain stands nothing brings it back, and afterwards the broker is empty until some do.
 func forADrain(d plan.Decision) bool { return Ordered(d) && d.Why.Code == drain.Leaves.ID }
 
 func fresh(m map[string]int64, after int64) map[string]int64 {
