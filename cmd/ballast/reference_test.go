@@ -86,7 +86,7 @@ func flagTable(flags *pflag.FlagSet) string {
 	return b.String()
 }
 
-var descriptor = regexp.MustCompile(`fqName: "([^"]*)", help: "([^"]*)", constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}`)
+var descriptor = regexp.MustCompile(`fqName: "([^"]*)", help: "([^"]*)", .*constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}`)
 
 // described collects the descriptors of what is registered.
 type described struct {

@@ -85,8 +85,10 @@ func newTail(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail [TOPIC...]",
 		Short: "Print the events of system topics as JSON lines",
-		Long: `Prints events as they come, decoded, one JSON object a line. TOPIC is one of ` + tailShort() + `, or a full
-topic name; without any: load, top and ownership. An event that is not what belongs on its topic is shown as it is, with why. Tombstones that the client library drops on the ownership topic are
+		Long: `Prints events as they come, decoded, one JSON object a line. TOPIC is one of
+` + tailShort() + `,
+or a full topic name; without any: load, top and ownership. An event that is not what belongs on its topic is shown as it
+is, with why. Tombstones that the client library drops on the ownership topic are
 fetched and marked as recovered.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if count < 0 {

@@ -15,7 +15,7 @@ func TestTailDecodesByTopic(t *testing.T) {
 		{"ownership", topics.ServiceUnitState, `{"state":"Owned","dstBroker":"a:8080","timestamp":1,"versionId":1}`, `{"state":7}`},
 		{"decisions", topics.Decisions, `{"version":1,"kind":"leader","leader":{"what":"leads"}}`, `{"version":1,"kind":"plan"}`},
 		{"takeover", topics.Takeover, `{"version":1,"set":{"a":"b"}}`, `{"set":7}`},
-		{"reports", topics.LocalBrokerData, `{"loadReportType":"LocalBrokerData","webServiceUrl":"http://a:8080"}`, `{"loadReportType":7}`},
+		{"reports", topics.LocalBrokerData, `{"loadReportType":"LocalBrokerData","webServiceUrl":"http://a:8080"}`, `{"loadReportType":"LocalBrokerData","cpu":7}`},
 		{"bundles", topics.BundleData, `{"topics":1,"shortTermData":{"maxSamples":1},"longTermData":{"maxSamples":1}}`, `{"topics":"many"}`},
 		{"averages", topics.BrokerAverages, `{"shortTermMsgRateIn":1.0}`, `{"shortTermMsgRateIn":"much"}`},
 		{"stats", topics.BundleStats, `{"a":1}`, `{"a`},
