@@ -3,6 +3,7 @@ package control
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/ballast-lb/ballast/extensible"
 	"github.com/ballast-lb/ballast/plan"
 )
 
@@ -13,6 +14,9 @@ type Metrics struct {
 	bundles   prometheus.Counter
 	brokers   prometheus.Counter
 	breakdown *prometheus.CounterVec
+	splits    prometheus.Counter
+	splitWhy  *prometheus.CounterVec
+	assigned  *prometheus.CounterVec
 	cycles    *prometheus.CounterVec
 	outcomes  *prometheus.CounterVec
 	requests  prometheus.Counter
@@ -31,18 +35,30 @@ func NewMetrics(r prometheus.Registerer, clusterName string) *Metrics {
 	counter := func(name, help string, names ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: labels}, names)
 	}
+	// Pulsar's names have Pulsar's label metric, as its brokers export them.
+	pulsar := func(metric string) prometheus.Labels {
+		return prometheus.Labels{"cluster": clusterName, "metric": metric}
+	}
+	const unloading = "bundleUnloading"
 	m := &Metrics{
-		usage: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "pulsar_lb_resource_usage", ConstLabels: labels,
+		usage: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "pulsar_lb_resource_usage", ConstLabels: pulsar("loadBalancing"),
 			Help: "Usage of a broker as Ballast sees it, a fraction: max_ema is the weighted maximum average, max the maximum."}, []string{"broker", "feature"}),
-		stats: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "pulsar_lb_resource_usage_stats", ConstLabels: labels,
+		stats: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "pulsar_lb_resource_usage_stats", ConstLabels: pulsar(unloading),
 			Help: "Average and standard deviation of the brokers' usage that the last plan compared with."}, []string{"feature", "stat"}),
-		bundles: prometheus.NewCounter(prometheus.CounterOpts{Name: "pulsar_lb_unload_bundle_total", ConstLabels: labels,
+		bundles: prometheus.NewCounter(prometheus.CounterOpts{Name: "pulsar_lb_unload_bundle_total", ConstLabels: pulsar(unloading),
 			Help: "Bundles that Ballast moved."}),
-		brokers: prometheus.NewCounter(prometheus.CounterOpts{Name: "pulsar_lb_unload_broker_total", ConstLabels: labels,
+		brokers: prometheus.NewCounter(prometheus.CounterOpts{Name: "pulsar_lb_unload_broker_total", ConstLabels: pulsar(unloading),
 			Help: "Brokers that Ballast moved bundles from, counted once per cycle."}),
-		breakdown: counter("pulsar_lb_unload_broker_breakdown_total", "Decisions by Pulsar's result and reason.", "result", "reason"),
-		cycles:    counter("ballast_cycles_total", "Cycles by what came of them: planned, nothing, frozen.", "result"),
-		outcomes:  counter("ballast_actions_total", "Actions by how they ended.", "result"),
+		breakdown: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pulsar_lb_unload_broker_breakdown_total", ConstLabels: pulsar(unloading),
+			Help: "Decisions by Pulsar's result and reason."}, []string{"result", "reason"}),
+		splits: prometheus.NewCounter(prometheus.CounterOpts{Name: "pulsar_lb_bundles_split_total", ConstLabels: pulsar("bundlesSplit"),
+			Help: "Bundles that Ballast split."}),
+		splitWhy: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pulsar_lb_bundles_split_breakdown_total", ConstLabels: pulsar("bundlesSplit"),
+			Help: "Splits that Ballast tried by Pulsar's result and reason."}, []string{"result", "reason"}),
+		assigned: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "pulsar_lb_assign_broker_breakdown_total", ConstLabels: pulsar("assign"),
+			Help: "Bundles without an owner that Ballast placed, by the broker that was chosen and Pulsar's result."}, []string{"broker", "result"}),
+		cycles:   counter("ballast_cycles_total", "Cycles by what came of them: planned, nothing, frozen.", "result"),
+		outcomes: counter("ballast_actions_total", "Actions by how they ended.", "result"),
 		requests: prometheus.NewCounter(prometheus.CounterOpts{Name: "ballast_unload_requests_total", ConstLabels: labels,
 			Help: "Requests for unloads and splits. More than actions: on Modular and Simple clusters some are repeated, as a destination is a hint there, or ignored."}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "ballast_move_seconds", ConstLabels: labels,
@@ -51,7 +67,7 @@ func NewMetrics(r prometheus.Registerer, clusterName string) *Metrics {
 		unwatched: gauge("ballast_nobody_balances", "1 when the built-in balancing is off and no Ballast acts."),
 		agreement: gauge("ballast_agreement_ratio", "Share of the cluster's own moves that the plan on the same data has, a fraction."),
 	}
-	r.MustRegister(m.usage, m.stats, m.bundles, m.brokers, m.breakdown, m.cycles, m.outcomes, m.requests, m.duration, m.missing, m.unwatched, m.agreement)
+	r.MustRegister(m.usage, m.stats, m.bundles, m.brokers, m.breakdown, m.splits, m.splitWhy, m.assigned, m.cycles, m.outcomes, m.requests, m.duration, m.missing, m.unwatched, m.agreement)
 	return m
 }
 
@@ -94,16 +110,34 @@ func (m *Metrics) acted(outcomes []Outcome) {
 	for _, o := range outcomes {
 		m.outcomes.WithLabelValues(string(o.Result)).Inc()
 		m.requests.Add(float64(o.Attempts))
+		m.counted(o)
 		if o.Result != Done && o.Result != Elsewhere {
 			continue
 		}
 		m.duration.Observe(float64(o.Millis) / 1000)
-		if o.Decision.Action != plan.Split {
+		if o.Decision.Action == plan.Transfer || o.Decision.Action == plan.Unload {
 			m.bundles.Inc()
 			sources[o.Decision.Source] = true
 		}
 	}
 	m.brokers.Add(float64(len(sources)))
+}
+
+// counted counts a split or a placement as Pulsar's load manager counts its own (Pulsar: SplitCounter, AssignCounter).
+func (m *Metrics) counted(o Outcome) {
+	switch d := o.Decision; {
+	case d.Action == plan.Split && o.Result == Done:
+		m.splits.Inc()
+		m.splitWhy.WithLabelValues(extensible.Success, d.PulsarReason).Inc()
+	case d.Action == plan.Split && o.Result != Skipped:
+		m.splitWhy.WithLabelValues(extensible.Failure, extensible.Unknown).Inc()
+	case d.Action == plan.Place && o.Result == Done:
+		m.assigned.WithLabelValues(d.Destination, extensible.Success).Inc()
+	case d.Action == plan.Place && (o.Result == Elsewhere || o.Result == Skipped): // it has an owner by now
+		m.assigned.WithLabelValues(d.Destination, extensible.Skip).Inc()
+	case d.Action == plan.Place:
+		m.assigned.WithLabelValues(d.Destination, extensible.Failure).Inc()
+	}
 }
 
 // Unwatched sets the alarm "built-in balancing off and no Ballast alive".

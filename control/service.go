@@ -15,6 +15,10 @@ import (
 var ErrBuiltInShedding = errors.New("the cluster's own shedder is on (loadBalancerSheddingEnabled=true): two balancers would undo each other's moves; " +
 	"switch it off, or let Ballast do so with --take-over, which puts back what was there when it leaves")
 
+// ErrOtherManager is the cause of the end of a run that is to begin anew: brokers that publish their load and their ownership are followed
+// in another way than those that only report.
+var ErrOtherManager = errors.New("every broker that answers runs another load manager")
+
 // Service runs a controller in one of the modes: it waits for the lock, takes the built-in shedder over and gives it back.
 type Service struct {
 	Cluster    Cluster
@@ -92,6 +96,9 @@ func (s *Service) Run(ctx context.Context) error {
 }
 
 func stopWhy(ctx context.Context, err error) string {
+	if cause := context.Cause(ctx); errors.Is(cause, ErrOtherManager) {
+		return cause.Error()
+	}
 	if ctx.Err() != nil || err == nil {
 		return "stopped"
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ballast-lb/ballast/cluster/admin"
 	"github.com/ballast-lb/ballast/diagnose"
 	"github.com/ballast-lb/ballast/integration/harness"
 )
@@ -32,12 +35,12 @@ func (s *secured) plain() []string {
 
 func (s *secured) tls() []string {
 	service := strings.NewReplacer("pulsar://", "pulsar+ssl://", ":6650", ":6651").Replace(s.ServiceURL())
-	admin := strings.NewReplacer("http://", "https://", ":8080", ":8443").Replace(s.AdminURL())
-	return []string{"--admin-service-url", admin, "--service-url", service, "--tls-trust-cert-path", s.trust}
+	web := strings.NewReplacer("http://", "https://", ":8080", ":8443").Replace(s.AdminURL())
+	return []string{"--admin-service-url", web, "--service-url", service, "--tls-trust-cert-path", s.trust}
 }
 
 // issuer is an OAuth 2.0 server that gives out tokens of a role to the client that has the key file.
-func (s *secured) issuer(t *testing.T, role string) (url, keyFile string) {
+func (s *secured) issuer(t *testing.T, role string) (address, keyFile string) {
 	t.Helper()
 	const id, secret = "ballast", "0auth-s3cret"
 	server := httptest.NewUnstartedServer(nil)
@@ -55,6 +58,27 @@ func (s *secured) issuer(t *testing.T, role string) (url, keyFile string) {
 	server.Start()
 	t.Cleanup(server.Close)
 	return server.URL, s.keys.File(t, "oauth.json", fmt.Sprintf(`{"type":"client_credentials","client_id":%q,"client_secret":%q,"issuer_url":%q}`, id, secret, server.URL))
+}
+
+// granting is the address of the cluster behind an authorization that refuses some requests and passes on the others.
+func (s *secured) granting(t *testing.T, refuse func(*http.Request) bool) string {
+	t.Helper()
+	to, err := url.Parse(s.AdminURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if refuse(r) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprint(w, `{"reason":"not granted to this role"}`)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
 }
 
 // ballast runs the program to its end with an environment of its own.
@@ -88,6 +112,8 @@ func TestAccess(t *testing.T) {
 		{"token in the environment", []string{"BALLAST_TOKEN=" + token}, s.plain()},
 		{"name and password", []string{"BALLAST_AUTH_PLUGIN=" + plugin + "Basic", "BALLAST_AUTH_PARAMS=" + basic}, s.plain()},
 		{"OAuth 2.0", nil, slices.Concat(s.plain(), []string{"--issuer-endpoint", issuer, "--client-id", "ballast", "--audience", "pulsar", "--key-file", oauthKey})},
+		{"name and password over TLS", []string{"BALLAST_AUTH_PLUGIN=" + plugin + "Basic", "BALLAST_AUTH_PARAMS=" + basic}, s.tls()},
+		{"OAuth 2.0 over TLS", nil, slices.Concat(s.tls(), []string{"--issuer-endpoint", issuer, "--client-id", "ballast", "--audience", "pulsar", "--key-file", oauthKey})},
 		{"token over TLS", nil, slices.Concat(s.tls(), []string{"--token-file", file})},
 		{"client certificate", nil, slices.Concat(s.tls(), []string{"--tls-cert-file", cert, "--tls-key-file", key})},
 	} {
@@ -111,8 +137,8 @@ func TestAccess(t *testing.T) {
 
 	t.Run("govern", func(t *testing.T) {
 		before := conf(t, c)
-		args := slices.Concat([]string{"run", "--mode", "govern", "--take-over", "--set", "ballastCycleInterval=2s", "--set", "ballastHttpListenAddress="}, s.tls(), []string{"--token-file", file})
-		p := launch(t, nil, args...)
+		args := slices.Concat([]string{"run", "--mode", "govern", "--take-over", "--set", "ballastCycleInterval=2s", "--set", "ballastHttpListenAddress="}, s.tls())
+		p := launch(t, []string{"BALLAST_TOKEN=" + token}, args...) // what the environment has could get into the process list
 		p.says(t, "took over", time.Minute)
 		p.says(t, "msg=cycle", 3*time.Minute)
 		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.cmd.Process.Pid))
@@ -121,6 +147,9 @@ func TestAccess(t *testing.T) {
 		}
 		if code := p.stop(t); code != 0 {
 			t.Errorf("exit code %d", code)
+		}
+		if stdout, stderr := p.text(); strings.Contains(stdout+stderr, token) {
+			t.Error("the token is shown")
 		}
 		if after := conf(t, c); len(after) != len(before) {
 			t.Errorf("dynamic configuration before %v, after %v", before, after)
@@ -152,6 +181,39 @@ func TestAccess(t *testing.T) {
 			t.Errorf("trying the permissions left %v in the dynamic configuration", after)
 		}
 	})
+
+	// A cluster with an authorization of its own can grant less than everything: what it refuses is named.
+	for _, lacks := range []struct {
+		what   string
+		refuse func(*http.Request) bool
+	}{
+		{string(admin.MayUnload), func(r *http.Request) bool {
+			return r.Method == http.MethodPut && strings.HasSuffix(r.URL.Path, "/unload")
+		}},
+		{string(admin.MayConfigure), func(r *http.Request) bool {
+			return r.Method == http.MethodPost && strings.Contains(r.URL.Path, "/brokers/configuration/")
+		}},
+		{"read the isolation policies", func(r *http.Request) bool { return strings.Contains(r.URL.Path, "/namespaceIsolationPolicies") }},
+	} {
+		t.Run("doctor without: "+lacks.what, func(t *testing.T) {
+			args := []string{"doctor", "-o", "json", "--watch", "1s", "--set", "ballastMode=govern", "--admin-service-url", s.granting(t, lacks.refuse),
+				"--service-url", s.ServiceURL(), "--token-file", file}
+			stdout, stderr, code := s.ballast(t, nil, args...)
+			var got examined
+			if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != 1 {
+				t.Fatalf("it ended with %d (%v)\n%s\n%s", code, err, stdout, tail(stderr))
+			}
+			var denied []string
+			for _, f := range got.Findings {
+				if f.Why.Code == diagnose.Denied.ID {
+					denied = append(denied, f.About)
+				}
+			}
+			if !slices.Equal(denied, []string{lacks.what}) {
+				t.Errorf("it names %q as denied, want %q alone\n%s", denied, lacks.what, stdout)
+			}
+		})
+	}
 
 	for _, bad := range []struct {
 		name  string

@@ -94,7 +94,7 @@ func (f *Facts) prepare() MigrationStep {
 	if _, five := f.Config["loadManagerMigrationEnabled"]; five {
 		s.Do = append(s.Do, "loadManagerMigrationEnabled=true")
 	}
-	s.Watch = []string{"keep the old broker.conf: it is the way back", "stop Ballast where it governs; one that observes may go on"}
+	s.Watch = []string{"keep the old broker.conf: it is the way back", "stop Ballast where it governs; one that observes or advises may go on: it waits while brokers are mixed"}
 	return s
 }
 

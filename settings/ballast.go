@@ -7,7 +7,7 @@ type Ballast struct {
 	// Connection. The names are those of Pulsar's client.conf; brokerServiceURL and adminUrl are read too.
 
 	ServiceURL                    string   `key:"serviceUrl" alias:"brokerServiceUrl" type:"string" default:"pulsar://localhost:6650" group:"Connection" doc:"binary address of the cluster, pulsar:// or pulsar+ssl://; several hosts with commas"`
-	WebServiceURL                 string   `key:"webServiceUrl" alias:"adminUrl" type:"string" default:"http://localhost:8080" group:"Connection" doc:"admin REST address of the cluster, http:// or https://"`
+	WebServiceURL                 string   `key:"webServiceUrl" alias:"adminUrl" type:"string" default:"http://localhost:8080" group:"Connection" doc:"admin REST address of the cluster, http:// or https://; several hosts with commas"`
 	ListenerName                  string   `key:"listenerName" type:"string" default:"" group:"Connection" doc:"advertised listener of the brokers to use; empty = the internal one"`
 	BallastBrokerAddresses        []string `key:"ballastBrokerAddresses" type:"list" default:"" group:"Connection" doc:"brokerId=host:port pairs: where to reach the admin REST of brokers whose own address cannot be reached from here"`
 	BallastZooKeeper              []string `key:"ballastZooKeeper" type:"list" default:"" group:"Connection" doc:"ZooKeeper of a Simple or Modular cluster, host:port, the last one with the path below which its metadata is; where brokers' load reports are read when they themselves do not give them; empty = not used"`
@@ -28,7 +28,7 @@ type Ballast struct {
 
 	// Running.
 
-	BallastMode          string        `key:"ballastMode" type:"string" default:"advise" oneof:"observe|advise|govern" group:"Running" doc:"observe: watch and compare; advise: plan and explain, change nothing; govern: plan and act"`
+	BallastMode          string        `key:"ballastMode" type:"string" default:"advise" oneof:"observe|advise|govern" group:"Running" doc:"observe: watch and compare; advise: plan and explain, move nothing and change no setting; govern: plan and act"`
 	BallastTakeOver      bool          `key:"ballastTakeOver" type:"boolean" default:"false" group:"Running" doc:"govern: switch the built-in shedder off while Ballast acts, and put everything back afterwards"`
 	BallastVia           string        `key:"ballastVia" type:"string" default:"admin" oneof:"admin|channel" group:"Running" doc:"how govern moves bundles: admin: by admin REST; channel: by records on the ownership topic"`
 	BallastPrePlace      bool          `key:"ballastPrePlace" type:"boolean" default:"false" group:"Running" doc:"govern by ballastVia=channel: give bundles that lost their owner the next one before clients look them up"`
@@ -90,7 +90,7 @@ type Ballast struct {
 
 	// Sight.
 
-	BallastHTTPListenAddress string `key:"ballastHttpListenAddress" type:"string" default:"127.0.0.1:8484" group:"Sight" doc:"where metrics and the HTTP API are served; empty = nowhere"`
+	BallastHTTPListenAddress string `key:"ballastHttpListenAddress" type:"string" default:"127.0.0.1:8484" group:"Sight" doc:"where metrics are served (/metrics); empty = nowhere"`
 	BallastLogLevel          string `key:"ballastLogLevel" type:"string" default:"info" oneof:"debug|info|warn|error" group:"Sight" doc:"least level that is logged"`
 	BallastLogFormat         string `key:"ballastLogFormat" type:"string" default:"text" oneof:"text|json" group:"Sight" doc:"form of log lines"`
 }

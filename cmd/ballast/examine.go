@@ -81,50 +81,6 @@ func (e *examination) configuration(ctx context.Context) {
 	}
 }
 
-// permissions tries what each mode needs. What is tried changes nothing.
-func (e *examination) permissions(ctx context.Context) {
-	e.probe("read the dynamic configuration", "observe", func() error {
-		_, err := e.cluster.DynamicConfig(ctx)
-		return err
-	})
-	e.probe("list the namespaces", "observe", func() error {
-		_, err := e.cluster.Namespaces(ctx)
-		return err
-	})
-	e.probe("read the isolation policies", "observe", func() error {
-		_, err := e.cluster.Isolation(ctx, e.facts.Cluster)
-		return err
-	})
-	e.probe("read the failure domains", "observe", func() error {
-		_, err := e.cluster.FailureDomains(ctx, e.facts.Cluster)
-		return err
-	})
-	for i := range e.facts.Brokers {
-		if id := e.facts.Brokers[i].ID; e.facts.Silent[id] == "" {
-			e.probe("read the statistics of topics", "observe", func() error {
-				_, err := e.cluster.TopicStats(ctx, id)
-				return err
-			})
-			break
-		}
-	}
-	for _, p := range []admin.Permission{admin.MayUnload, admin.MaySplit, admin.MayConfigure} {
-		e.probe(string(p), string(control.Govern), func() error { return e.cluster.Probe(ctx, p) })
-	}
-	if _, err := e.cluster.TopicState(ctx, topics.Decisions); err != nil {
-		return // it does not exist yet: a producer would create it
-	}
-	e.probe("produce to "+topics.Decisions, string(control.Govern), func() error {
-		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-		defer cancel()
-		pub, err := e.log.Publisher(ctx, topics.Decisions, topics.PublishOptions{})
-		if err != nil {
-			return err
-		}
-		return pub.Close()
-	})
-}
-
 func (e *examination) probe(what, needed string, try func() error) {
 	p := diagnose.Probe{What: what, Needed: needed}
 	if err := try(); errors.Is(err, admin.Unauthorized) || err != nil && strings.Contains(err.Error(), "AuthorizationError") {

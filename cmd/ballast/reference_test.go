@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,7 +86,7 @@ func flagTable(flags *pflag.FlagSet) string {
 	return b.String()
 }
 
-var descriptor = regexp.MustCompile(`fqName: "([^"]*)", help: "([^"]*)", .*variableLabels: \{([^}]*)\}`)
+var descriptor = regexp.MustCompile(`fqName: "([^"]*)", help: "([^"]*)", .*constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}`)
 
 // described collects the descriptors of what is registered.
 type described struct {
@@ -100,7 +101,12 @@ func (d *described) MustRegister(all ...prometheus.Collector) {
 		close(ch)
 		for desc := range ch {
 			m := descriptor.FindStringSubmatch(desc.String())
-			d.rows = append(d.rows, fmt.Sprintf("| `%s` | %s | %s |", m[1], m[3], m[2]))
+			labels := strings.Split(m[3], ",")
+			if m[4] != "" {
+				labels = append(labels, strings.Split(m[4], ",")...)
+			}
+			labels = slices.DeleteFunc(labels, func(l string) bool { return strings.HasPrefix(l, "cluster=") })
+			d.rows = append(d.rows, fmt.Sprintf("| `%s` | %s | %s |", m[1], strings.ReplaceAll(strings.Join(labels, ","), `"`, ""), m[2]))
 		}
 	}
 }
@@ -115,5 +121,5 @@ func metricsReference(t *testing.T) string {
 		t.Fatalf("only %d metrics are registered", len(d.rows))
 	}
 	return "# Metrics\n\nServed at `/metrics` of `ballastHttpListenAddress` while `ballast run` runs. Every metric has the label `cluster`. Names that\n" +
-		"begin with `pulsar_` are Pulsar's own, with the same meaning. Beside them are those of the Go runtime and of the process (`go_`, `process_`).\n\n| metric | labels | meaning |\n|---|---|---|\n" + strings.Join(d.rows, "\n") + "\n"
+		"begin with `pulsar_` are Pulsar's own, with the same meaning and Pulsar's label `metric`; the broker is named where a figure is about one. Beside them are those of the Go runtime and of the process (`go_`, `process_`).\n\n| metric | labels | meaning |\n|---|---|---|\n" + strings.Join(d.rows, "\n") + "\n"
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/ballast-lb/ballast/control"
 	"github.com/ballast-lb/ballast/reporter"
@@ -27,7 +26,7 @@ const (
 func newRun(a *app) *cobra.Command {
 	var mode string
 	var via string
-	var takeOver bool
+	var takeOver, review bool
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Follow the cluster and, in govern, keep it even",
@@ -36,7 +35,10 @@ func newRun(a *app) *cobra.Command {
 observe compares what the cluster's own balancer does with the plan on the same data, advise plans and explains, govern plans and
 acts. Only one process acts on a cluster; further ones stand by. govern refuses while the built-in shedder is on, unless
 --take-over: then it writes down what it finds, switches the shedder off, and puts everything back when it leaves, or at
-the next start after a crash, or by "ballast release".`,
+the next start after a crash, or by "ballast release".
+
+When all brokers were moved to another load manager, it ends as at a stop and begins anew in the same process, with the settings
+and the views of that one. While brokers are mixed it decides nothing.`,
 		Args: cobra.NoArgs,
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("mode") {
@@ -48,16 +50,27 @@ the next start after a crash, or by "ballast release".`,
 			if takeOver {
 				a.set = append(a.set, "ballastTakeOver=true")
 			}
+			if review {
+				a.set = append(a.set, "ballastReview=true")
+			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			given, err := a.resolve("")
+			if err != nil {
+				return err
+			}
+			return anew(cmd.Context(), control.SystemClock{}, a.logger(given.Ballast), a.run)
+		},
 	}
 	cmd.Flags().StringVar(&mode, "mode", string(control.Advise), "observe, advise or govern")
 	cmd.Flags().StringVar(&via, "via", "admin", "admin or channel: move bundles by admin REST or by records on the ownership topic")
 	cmd.Flags().BoolVar(&takeOver, "take-over", false, "switch the built-in shedder off while governing")
+	cmd.Flags().BoolVar(&review, "review", false, "in govern, let a plan wait until ballast approve or discard (ballastReview)")
 	return cmd
 }
 
+// run follows the cluster until it is stopped, or until it was moved to another load manager.
 func (a *app) run(ctx context.Context) error {
 	s, err := a.connect(ctx)
 	if err != nil {
@@ -98,12 +111,11 @@ func (a *app) run(ctx context.Context) error {
 	}
 	defer end()
 	s.logger.Info("following", "cluster", name, "version", s.version, "mode", mode, "instance", s.instance)
-	g, ctx := errgroup.WithContext(ctx)
+	runs := []func(context.Context) error{service.Run, s.managerWatch().run}
 	if listener != nil {
-		g.Go(func() error { return serveMetrics(ctx, listener, registry) })
+		runs = append(runs, func(ctx context.Context) error { return serveMetrics(ctx, listener, registry) })
 	}
-	g.Go(func() error { return service.Run(ctx) })
-	err = g.Wait()
+	err = together(ctx, runs...)
 	if errors.Is(err, context.Canceled) {
 		return nil // stopped by the user
 	}

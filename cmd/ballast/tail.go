@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,18 +10,58 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ballast-lb/ballast/control"
 	"github.com/ballast-lb/ballast/event"
 	"github.com/ballast-lb/ballast/topics"
 )
 
-// tailTopics are the short names of the topics that tail knows.
-var tailTopics = map[string]string{
-	"load":      topics.BrokerLoadData,
-	"top":       topics.TopBundles,
-	"ownership": topics.ServiceUnitState,
-	"decisions": topics.Decisions,
-	"takeover":  topics.Takeover,
-	"leader":    topics.Leader,
+// tailTopic is a topic that tail knows: its short name, and what decodes an event of it.
+type tailTopic struct {
+	short, topic string
+	decode       func([]byte) error
+}
+
+// as decodes an event as one of Pulsar's.
+func as[T any, P interface {
+	*T
+	json.Unmarshaler
+}](b []byte) error {
+	_, err := event.Decode[T, P](b)
+	return err
+}
+
+// tailTopics are the topics that tail knows, in the order of its help.
+var tailTopics = []tailTopic{
+	{"load", topics.BrokerLoadData, as[event.BrokerLoadData]},
+	{"top", topics.TopBundles, as[event.TopBundlesLoadData]},
+	{"ownership", topics.ServiceUnitState, as[event.ServiceUnitStateData]},
+	{"decisions", topics.Decisions, func(b []byte) error { _, err := control.DecodeRecord(b); return err }},
+	{"commands", topics.Commands, func(b []byte) error { _, err := control.DecodeCommand(b); return err }},
+	{"takeover", topics.Takeover, func(b []byte) error { return json.Unmarshal(b, new(control.TakeOver)) }},
+	{"leader", topics.Leader, isJSON},
+	{"reports", topics.LocalBrokerData, func(b []byte) error { _, err := event.DecodeReport(b); return err }},
+	{"stats", topics.BundleStats, isJSON},
+	{"bundles", topics.BundleData, as[event.BundleData]},
+	{"averages", topics.BrokerAverages, as[event.TimeAverageBrokerData]},
+	{"reported", topics.Reported, isJSON},
+	{"reporter", topics.Reporter, isJSON},
+}
+
+// isJSON is for topics whose events nobody reads by their members.
+func isJSON(b []byte) error {
+	if !json.Valid(b) {
+		return errors.New("the payload is not JSON")
+	}
+	return nil
+}
+
+// tailShort are the short names as a sentence has them.
+func tailShort() string {
+	var names []string
+	for _, t := range tailTopics {
+		names = append(names, t.short)
+	}
+	return strings.Join(names, ", ")
 }
 
 // tailed is one event as tail prints it.
@@ -44,8 +85,10 @@ func newTail(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail [TOPIC...]",
 		Short: "Print the events of system topics as JSON lines",
-		Long: `Prints events as they come, decoded, one JSON object a line. TOPIC is load, top, ownership, decisions, takeover, leader or a full
-topic name; without any: load, top and ownership. Tombstones that the client library drops on the ownership topic are
+		Long: `Prints events as they come, decoded, one JSON object a line. TOPIC is one of
+` + tailShort() + `,
+or a full topic name; without any: load, top and ownership. An event that is not what belongs on its topic is shown as it
+is, with why. Tombstones that the client library drops on the ownership topic are
 fetched and marked as recovered.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if count < 0 {
@@ -77,13 +120,15 @@ func tailNames(args []string) ([]string, error) {
 	}
 	var names []string
 	for _, arg := range args {
-		name, known := tailTopics[arg]
+		name := ""
+		i := slices.IndexFunc(tailTopics, func(t tailTopic) bool { return t.short == arg })
 		switch {
-		case known:
+		case i >= 0:
+			name = tailTopics[i].topic
 		case strings.Contains(arg, "://"):
 			name = arg
 		default:
-			return nil, fmt.Errorf("topic is %q: it must be load, top, ownership, decisions, takeover, leader or a full name like persistent://tenant/namespace/topic", arg)
+			return nil, fmt.Errorf("topic is %q: it must be one of %s, or a full name like persistent://tenant/namespace/topic", arg, tailShort())
 		}
 		if !slices.Contains(names, name) {
 			names = append(names, name)
@@ -127,19 +172,11 @@ func decode(m topics.Message) tailed {
 	if m.Tombstone() {
 		return t
 	}
-	var err error
-	switch m.Topic {
-	case topics.BrokerLoadData:
-		_, err = event.Decode[event.BrokerLoadData](m.Payload)
-	case topics.TopBundles:
-		_, err = event.Decode[event.TopBundlesLoadData](m.Payload)
-	case topics.ServiceUnitState:
-		_, err = event.Decode[event.ServiceUnitStateData](m.Payload)
-	default:
-		if !json.Valid(m.Payload) {
-			err = fmt.Errorf("the payload is not JSON")
-		}
+	check := isJSON
+	if i := slices.IndexFunc(tailTopics, func(t tailTopic) bool { return t.topic == m.Topic }); i >= 0 {
+		check = tailTopics[i].decode
 	}
+	err := check(m.Payload)
 	if err != nil {
 		t.Error, t.Payload = err.Error(), string(m.Payload)
 		return t

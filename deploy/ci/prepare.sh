@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the tests need and this Debian machine lacks: a Docker engine, Maven, a C compiler for the race detector.
+# Installs what the tests need and this Debian machine lacks: a Docker engine, Maven, a JDK, a C compiler for the race detector.
 # Does nothing where all is there. Go is not installed: go.mod says which version is needed.
 set -euo pipefail
 
@@ -9,6 +9,7 @@ need() { command -v "$1" >/dev/null || packages+=("${@:2}"); }
 need dockerd docker.io
 need iptables iptables
 need mvn maven
+need javac default-jdk-headless # the image and the client in Java are compiled
 need gcc gcc libc6-dev
 need make make
 need git git

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -191,6 +192,25 @@ func (b *Broker) start(ctx context.Context) error {
 		}
 	}
 	return b.awaitReady(ctx)
+}
+
+// RunManager ends the broker in order and starts a new process at its address whose broker.conf names another load manager, as an
+// operator does who moves a cluster. It waits until the broker is registered again.
+func (b *Broker) RunManager(t testing.TB, m Manager) {
+	t.Helper()
+	b.Stop(t)
+	b.AwaitGone(t)
+	if _, err := b.cluster.docker.ContainerRemove(t.Context(), b.container.GetContainerID(), client.ContainerRemoveOptions{Force: true, RemoveVolumes: true}); err != nil {
+		t.Fatalf("%s should run %v: %v", b.Name, m, err)
+	}
+	maps.Copy(b.conf, m.conf())
+	b.set(Starting)
+	if err := b.create(t.Context()); err != nil {
+		t.Fatalf("%s should run %v: %v", b.Name, m, err)
+	}
+	if err := b.cluster.awaitRegistry(t.Context()); err != nil {
+		t.Fatalf("%s should run %v: %v", b.Name, m, err)
+	}
 }
 
 // forgotten is nil when the registry no longer has the broker.
