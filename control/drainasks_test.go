@@ -34,7 +34,6 @@ type asked struct {
 	*town
 	reported bool
 	fails    error // of the question what a broker owns
-	change   func(*cluster.Snapshot) *cluster.Snapshot
 	figures  int
 	owned    int
 	ran      int // moves
