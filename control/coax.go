@@ -45,6 +45,11 @@ type Coaxer struct {
 	count Landings
 }
 
+// coaxRest is the time between a bundle's arrival and the next request about it. Its clients are just coming back: one whose topic
+// closes again within a moment may stay away (seen of a consumer of pulsar-client-go v0.19.0 that was closed again 150 ms after it
+// had come back: it never did a second time, while its producer did).
+const coaxRest = 3 * time.Second
+
 // NewCoaxer makes one that asks at most attempts times for one decision.
 func NewCoaxer(c Cluster, o Owners, clock Clock, l ExecLimits, d Destinations, attempts int) *Coaxer {
 	return &Coaxer{x: NewExecutor(c, o, clock, l), destinations: d, attempts: max(attempts, 1)}
@@ -83,6 +88,9 @@ func (c *Coaxer) run(ctx context.Context, d plan.Decision) Outcome {
 	out := c.once(ctx, d, destination)
 	out.Attempts = 1
 	for out.Attempts < c.attempts && c.again(ctx, d, out) {
+		if c.x.clock.Sleep(ctx, coaxRest) != nil {
+			break // stopped: what came of the request before stands
+		}
 		next := c.once(ctx, d, destination)
 		next.Attempts = out.Attempts + 1
 		if next.Result == Skipped || next.Result == Refused { // what came of the request before stands

@@ -84,8 +84,12 @@ func TestCoax(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := &wayward{owner: a, script: tc.script, leaving: tc.leaving}
-			x := control.NewCoaxer(w, w, &testClock{now: time.Unix(0, 0)}, control.ExecLimits{Request: time.Minute, Verify: 10 * time.Second, Poll: time.Second}, tc.destinations, 3)
+			clock := &testClock{now: time.Unix(0, 0)}
+			x := control.NewCoaxer(w, w, clock, control.ExecLimits{Request: time.Minute, Verify: 10 * time.Second, Poll: time.Second}, tc.destinations, 3)
 			out := x.Run(t.Context(), plan.Decision{Action: plan.Transfer, Bundle: ns + "/0x00000000_0x40000000", Source: a, Destination: tc.destination})
+			if rested, want := clock.now.Sub(time.Unix(0, 0)), time.Duration(len(w.asked)-1)*3*time.Second; rested < want {
+				t.Errorf("asked %d times within %v: clients come back meanwhile, want %v at least", len(w.asked), rested, want)
+			}
 			var asked []string
 			for _, d := range w.asked {
 				if d == "" {
