@@ -202,16 +202,33 @@ func (p *publisher) Close() error {
 	p.log.release(p)
 	done := make(chan struct{})
 	p.log.work.Go(func() {
-		defer close(done)
 		producer.Close()
-		p.hangUp()
+		close(done)
+		p.linger()
 	})
 	timer := time.NewTimer(closeWait)
 	defer timer.Stop()
 	select {
 	case <-done:
 	case <-timer.C:
-		p.hangUp()
 	}
 	return nil
+}
+
+// linger ends the connections of an exclusive publisher that was closed, when nothing can be under way on them any more. A producer
+// that is closed while the library connects it again comes up all the same (pulsar-client-go v0.19.0: grabCnx in
+// reconnectToBroker), on a connection that is new: ended too early, that one would live on and hold the topic against
+// everybody, this process included. Who was connected has given the topic up by now.
+func (p *publisher) linger() {
+	if p.own == nil {
+		return
+	}
+	o := p.log.options
+	timer := time.NewTimer(2*o.OperationTimeout + o.ConnectTimeout) // a look-up, a connection, the creation
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-p.log.ctx.Done():
+	}
+	p.own.Close()
 }
