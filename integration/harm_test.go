@@ -127,6 +127,7 @@ func drained(t *testing.T, c *harness.Cluster, b *harness.Broker, least int) tim
 // once are halved, and the record names the metric and its figures. A drain goes on all the same. Without the limit nothing of this
 // happens.
 func TestHarmSlowsDown(t *testing.T) {
+	full(t)
 	const rate, size, hot, perBroker = 200, 6000, 0.8, 6
 	c := shared(t)
 	c.SetDynamic(t, reportThreshold, "0")
