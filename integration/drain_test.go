@@ -44,7 +44,7 @@ func TestDrainByTheLeader(t *testing.T) {
 			t.Error(err)
 		}
 		at := time.Now()
-		harness.Eventually(t, time.Minute, "the bundle has left the drained broker", func(ctx context.Context) error {
+		harness.Eventually(t, 3*time.Minute, "the bundle has left the drained broker", func(ctx context.Context) error {
 			owner, err := c.Owner(ctx, bundle)
 			if err == nil && owner == id {
 				err = fmt.Errorf("%s is on the drained broker", bundle)
