@@ -41,8 +41,8 @@ func TestFaultsWhileGoverning(t *testing.T) {
 	harness.Figure(t, "longest stall of a consumer, ms", sum.Stall.Milliseconds())
 }
 
-// estimated makes `ballast plan` answer at once, without waiting for the brokers' next reports.
-var estimated = []string{"--estimate", "--wait", "5s"} // what topics hold is read; who is silent is estimated
+// estimated makes `ballast plan` answer soon, without waiting for the next reports of brokers: what topics hold is read, who is silent is estimated.
+var estimated = []string{"--estimate", "--wait", "5s"}
 
 const movePolicies = "loadBalancerSheddingBundlesWithPoliciesEnabled="
 
