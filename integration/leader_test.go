@@ -141,9 +141,17 @@ func TestLeadersAreKilledAndFrozen(t *testing.T) {
 		} else {
 			p.saysAfter(t, mark, "standing by")
 		}
+		// The plan that it was making when it was frozen may still come: it counts for nobody, as a later epoch stands before it.
+		plans := 0
 		for _, r := range decisions(t, c, woken) {
-			if r.Epoch == lead.Epoch && (r.Kind == control.KindPlan || r.Kind == control.KindIntent) {
-				t.Errorf("the leader that was %v wrote a record of kind %s afterwards", what, r.Kind)
+			if r.Epoch != lead.Epoch {
+				continue
+			}
+			if r.Kind == control.KindPlan {
+				plans++
+			}
+			if r.Kind == control.KindIntent || plans > 1 {
+				t.Errorf("the leader that was %v wrote a record of kind %s afterwards, %d plans", what, r.Kind, plans)
 			}
 		}
 		lead = following
