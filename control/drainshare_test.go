@@ -2,7 +2,6 @@ package control_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"github.com/ballast-lb/ballast/control"
 	"github.com/ballast-lb/ballast/guard"
 	"github.com/ballast-lb/ballast/plan"
-	"github.com/ballast-lb/ballast/topics"
 )
 
 // pushy is a load manager that wants a bundle of c on b in every cycle.
@@ -112,25 +110,6 @@ func (t *town) slowly(d time.Duration) {
 			}
 			return next.Run(ctx, move)
 		})
-	}
-}
-
-// post sends a command to the leader, and waits for nothing.
-func (t *town) post(tb testing.TB, what string, fill func(*control.Command)) {
-	tb.Helper()
-	k := control.NewCommand(what, "anna@desk", t.now, 10*time.Second)
-	fill(&k)
-	payload, err := json.Marshal(k)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	pub, err := t.log.Publisher(context.Background(), topics.Commands, topics.PublishOptions{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer pub.Close()
-	if _, err := pub.Publish(context.Background(), k.ID, payload); err != nil {
-		tb.Fatal(err)
 	}
 }
 

@@ -13,12 +13,12 @@ import (
 	"github.com/ballast-lb/ballast/topics"
 )
 
-// order sends a command to the leader and returns its answer.
-func (t *town) order(tb testing.TB, what string, fill func(*control.Command)) control.Answer {
+// post sends a command to the leader, and waits for nothing.
+func (t *town) post(tb testing.TB, what string, fill func(*control.Command)) (id string) {
 	tb.Helper()
-	c := control.NewCommand(what, "anna@desk", t.now, 10*time.Second)
-	fill(&c)
-	payload, err := json.Marshal(c)
+	k := control.NewCommand(what, "anna@desk", t.now, 10*time.Second)
+	fill(&k)
+	payload, err := json.Marshal(k)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -27,13 +27,20 @@ func (t *town) order(tb testing.TB, what string, fill func(*control.Command)) co
 		tb.Fatal(err)
 	}
 	defer pub.Close()
-	if _, err := pub.Publish(tb.Context(), c.ID, payload); err != nil {
+	if _, err := pub.Publish(tb.Context(), k.ID, payload); err != nil {
 		tb.Fatal(err)
 	}
+	return k.ID
+}
+
+// order sends a command to the leader and returns its answer.
+func (t *town) order(tb testing.TB, what string, fill func(*control.Command)) control.Answer {
+	tb.Helper()
+	id := t.post(tb, what, fill)
 	for range 40 {
 		t.run(500 * time.Millisecond)
 		for _, e := range t.records() {
-			if e.Kind == control.KindCommand && e.Command.ID == c.ID {
+			if e.Kind == control.KindCommand && e.Command.ID == id {
 				return *e.Answer
 			}
 		}

@@ -74,24 +74,30 @@ func TestManagerSwitch(t *testing.T) {
 		fromReport string
 	}{{harness.Modular, manager.Modular, manager.Simple, `"loadReportType":"LoadReport"`}, {harness.Simple, manager.Simple, manager.Modular, `"loadReportType":"LocalBrokerData"`}} {
 		t.Run(fmt.Sprintf("%v to %v", x.from, x.to), func(t *testing.T) {
-			// A cluster of its own: what was switched cannot be put back without new processes.
-			c, err := harness.Start(t.Context(), harness.Options{Manager: x.begin, Conf: keeperConf()}) // statistics come often: topics to look up are taken from them
-			if errors.Is(err, harness.ErrNoJDK) {
-				t.Skip(err)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-				defer cancel()
-				if err := c.Close(ctx); err != nil {
-					t.Error(err)
-				}
-			})
+			c := alone(t, harness.Options{Manager: x.begin, Conf: keeperConf()}) // statistics come often: topics to look up are taken from them
 			testSwitch(t, c, x.from, x.to, x.fromReport)
 		})
 	}
+}
+
+// alone is a cluster that no other test gets: what a test did to its brokers' processes or their load manager cannot be put back.
+func alone(t *testing.T, options harness.Options) *harness.Cluster {
+	t.Helper()
+	c, err := harness.Start(t.Context(), options)
+	if errors.Is(err, harness.ErrNoJDK) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := c.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
 }
 
 func testSwitch(t *testing.T, c *harness.Cluster, from, to manager.Kind, report string) {

@@ -4,7 +4,6 @@ package integration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,30 +17,12 @@ import (
 // The brokers of a Modular cluster are restarted one by one with the Extensible load manager. The same process follows it all the time:
 // it decides nothing while brokers are mixed, and plans on what the brokers publish afterwards.
 func TestManagerChange(t *testing.T) {
-	// A cluster of its own: its brokers run something else at the end.
-	c, err := harness.Start(t.Context(), harness.Options{Manager: harness.Modular, Conf: keeperConf()})
-	if errors.Is(err, harness.ErrNoJDK) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := c.Close(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	c := alone(t, harness.Options{Manager: harness.Modular, Conf: keeperConf()})
 	layout := traffic.MustLayout(t, traffic.Shape{Bundles: c.Bundles(t, c.CreateNamespace(t, 8)), Rate: 50, Seed: 1})
 	load := traffic.Start(t, c.ServiceURL(), layout, traffic.Options{})
 	load.AwaitFlow(t)
-	var urls []string
-	for _, b := range c.Brokers() {
-		urls = append(urls, strings.TrimPrefix(b.AdminURL(), "http://"))
-	}
-	p := launch(t, nil, "run", "--mode", "advise", "--set", "ballastCycleInterval=3s", "--set", "ballastReportInterval=5s", "--set", "ballastLogFormat=text",
-		"--admin-service-url", "http://"+strings.Join(urls, ","), "--service-url", c.ServiceURL())
+	p := launch(t, nil, append([]string{"run", "--mode", "advise", "--set", "ballastCycleInterval=3s", "--set", "ballastReportInterval=5s", "--set", "ballastLogFormat=text"},
+		everywhere(c)...)...)
 	const anew, cycle = "begins anew", "msg=cycle "
 	p.says(t, "manager=modular", time.Minute)
 	p.says(t, cycle, time.Minute)
