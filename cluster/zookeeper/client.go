@@ -162,7 +162,7 @@ func once[T any](ctx context.Context, c *Client, op, path string, call func(s co
 		return r.answer, nil
 	}
 	e := c.failure(ctx, op, path, s, r.err)
-	if broken(r.err) || e.Kind == admin.Timeout && e.Temporary {
+	if broken(r.err) || errors.Is(r.err, context.DeadlineExceeded) && e.Temporary {
 		c.drop(s)
 	}
 	return none, e
@@ -196,8 +196,16 @@ func (c *Client) failure(ctx context.Context, op, path string, s *session, err e
 		e.Kind, e.Temporary = admin.Unreachable, true
 	}
 	if s != nil && e.Temporary {
-		if trouble := s.Trouble(); trouble != "" {
+		trouble, reached := s.Trouble()
+		if trouble != "" {
 			e.Reason += "; " + short(trouble)
+		}
+		// Whether the library gives up first or its caller does is chance: what counts is whether somebody is there.
+		if errors.Is(err, zk.ErrNoServer) || errors.Is(err, context.DeadlineExceeded) {
+			e.Kind = admin.Unreachable
+			if reached {
+				e.Kind = admin.Timeout
+			}
 		}
 	}
 	return e

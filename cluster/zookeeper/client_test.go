@@ -97,7 +97,7 @@ func TestTrouble(t *testing.T) {
 // TestHanging: a server that does not answer is given up, tried again on a new session, and named; nothing stays behind.
 func TestHanging(t *testing.T) {
 	f := load(t, "modular")
-	f.hang = true
+	f.hang, f.reached = true, true
 	c := f.client(t, Options{ReadTimeout: time.Millisecond})
 	_, err := c.Leader(t.Context())
 	const want = "leader in ZooKeeper: zk:zk1:2181,zk2:2182/loadbalance/leader: timed out: no answer within 1ms"
@@ -182,6 +182,7 @@ func TestOtherServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	nobody.Close()
+	const half = "\x00\x00\x00\x25\x00"
 	for _, test := range []struct {
 		name, server string
 		kind         admin.Kind
@@ -190,7 +191,7 @@ func TestOtherServers(t *testing.T) {
 		{"nobody listens", nobody.Addr().String(), admin.Unreachable, "connection refused"},
 		{"a web server", serve("HTTP/1.1 400 Bad Request\r\n\r\n"), admin.Timeout, "does not answer as ZooKeeper does"},
 		{"silence", serve(""), admin.Timeout, "no answer within"},
-		{"half an answer", serve("\x00\x00\x00\x25\x00"), admin.Timeout, "no answer within"},
+		{"half an answer", serve(half), admin.Timeout, "no answer within"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c, err := New(Options{Servers: []string{test.server}, ReadTimeout: 200 * time.Millisecond, Retries: -1})
@@ -199,8 +200,40 @@ func TestOtherServers(t *testing.T) {
 			}
 			defer c.Close()
 			_, err = c.Leader(t.Context())
-			if !errors.Is(err, test.kind) && !errors.Is(err, admin.Unreachable) || !strings.Contains(err.Error(), test.reason) {
+			if !errors.Is(err, test.kind) || !strings.Contains(err.Error(), test.reason) {
 				t.Errorf("error %v, want %s, %s", err, test.kind, test.reason)
+			}
+		})
+	}
+}
+
+// TestSilentConnection: a connection that is waited for in vain says for how long, whoever gave it the time.
+func TestSilentConnection(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, test := range []struct {
+		name     string
+		patience time.Duration
+		deadline func() time.Time
+	}{
+		{"ours", 20 * time.Millisecond, func() time.Time { return time.Time{} }},
+		{"the library's", time.Hour, func() time.Time { return time.Now().Add(20*time.Millisecond + 400*time.Microsecond) }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			raw := &rawConns{patience: test.patience, most: 100}
+			defer raw.closeAll()
+			c, err := raw.dial("tcp", l.Addr().String(), time.Minute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.SetReadDeadline(test.deadline()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err = c.Read(make([]byte, 4)); err == nil || err.Error() != "no answer within 20ms from "+l.Addr().String() {
+				t.Errorf("error %v", err)
 			}
 		})
 	}

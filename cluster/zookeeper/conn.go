@@ -2,6 +2,7 @@ package zookeeper
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -15,8 +16,8 @@ type conn interface {
 	Get(path string) ([]byte, *zk.Stat, error)
 	Children(path string) ([]string, *zk.Stat, error)
 	Close() // returns when nothing of the connection runs any more
-	// Trouble is what went wrong with the connection last, "" if nothing did.
-	Trouble() string
+	// Trouble is what went wrong with the connection last, "" if nothing did, and whether a server was ever connected to.
+	Trouble() (what string, reached bool)
 }
 
 type dialer func(servers []string, o Options) (conn, error)
@@ -58,7 +59,7 @@ func (c *connection) Close() {
 	}
 }
 
-func (c *connection) Trouble() string { return c.log.get() }
+func (c *connection) Trouble() (what string, reached bool) { return c.log.get(), c.raw.reached() }
 
 // lastLine keeps what the library logged last: it tells its callers only that a connection was closed, not why.
 type lastLine struct {
@@ -85,6 +86,7 @@ type rawConns struct {
 
 	mu     sync.Mutex
 	closed bool
+	made   bool // one at least
 	open   map[*rawConn]bool
 }
 
@@ -103,8 +105,14 @@ func (r *rawConns) dial(network, address string, timeout time.Duration) (net.Con
 		r.open = make(map[*rawConn]bool)
 	}
 	raw := &rawConn{Conn: c, of: r}
-	r.open[raw] = true
+	r.made, r.open[raw] = true, true
 	return raw, nil
+}
+
+func (r *rawConns) reached() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.made
 }
 
 func (r *rawConns) closeAll() {
@@ -122,11 +130,15 @@ func (r *rawConns) closeAll() {
 type rawConn struct {
 	net.Conn
 	of    *rawConns
-	heard bool // only the goroutine that reads uses it
+	heard bool          // only the goroutine that reads uses it, and waits
+	waits time.Duration // for the next bytes
 }
 
 func (c *rawConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
+	if waited, ok := errors.AsType[net.Error](err); ok && waited.Timeout() {
+		err = fmt.Errorf("no answer within %v from %s", c.waits, c.RemoteAddr())
+	}
 	if !c.heard && err == nil {
 		c.heard = true
 		if n == 4 && int64(binary.BigEndian.Uint32(b)) > int64(c.of.most) {
@@ -140,6 +152,7 @@ func (c *rawConn) SetReadDeadline(t time.Time) error {
 	if t.IsZero() {
 		t = time.Now().Add(c.of.patience)
 	}
+	c.waits = time.Until(t).Round(time.Millisecond)
 	return c.Conn.SetReadDeadline(t)
 }
 

@@ -26,6 +26,7 @@ type fake struct {
 	answers []error
 	hang    bool
 	trouble string
+	reached bool
 	dials   int
 	noDial  error
 	open    int
@@ -145,8 +146,8 @@ func (c *fakeConn) Close() {
 	c.f.open--
 }
 
-func (c *fakeConn) Trouble() string {
+func (c *fakeConn) Trouble() (what string, reached bool) {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
-	return c.f.trouble
+	return c.f.trouble, c.f.reached
 }
