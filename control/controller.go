@@ -122,8 +122,12 @@ var NoLook = plan.Code{ID: "NO_LOOK", Template: "the cluster cannot be looked at
 // ErrStepDown is wrapped by the error of a leader that can lead no longer, so that another one may try.
 var ErrStepDown = errors.New("this process steps down")
 
-// blindCycles is after how many cycles in a row that could not look at the cluster a leader gives another process the turn.
-const blindCycles = 3
+// A leader that cannot look at the cluster gives another process the turn after so many cycles in a row, or when so much time has
+// passed since the first of them began: as long as a broker takes to ask after a silent connection (keepAliveIntervalSeconds).
+const (
+	blindCycles = 3
+	blindTime   = 30 * time.Second
+)
 
 // Step makes one cycle: look, plan, guard and, in govern, act and verify. An error means that nothing could be looked at or
 // that the right to act was lost; what was done before is in the cycle all the same.
@@ -136,7 +140,7 @@ func (c *Controller) Step(ctx context.Context) (*Cycle, error) {
 	}
 	look, err := c.o.Viewer.Look(ctx, now)
 	if err != nil {
-		return cy, c.blind(ctx, cy, fmt.Errorf("cycle %d: look at the cluster: %w", c.n, err))
+		return cy, c.blind(ctx, cy, now, fmt.Errorf("cycle %d: look at the cluster: %w", c.n, err))
 	}
 	c.unseen = 0
 	cy.Snapshot, cy.Missing, cy.Frozen = look.Snapshot, look.Missing, look.Frozen
@@ -187,8 +191,8 @@ func (c *Controller) plan(ctx context.Context, cy *Cycle, now time.Time) {
 	c.restrict(cy)
 }
 
-// blind ends a cycle that could not look at the cluster, and the leadership after several of them.
-func (c *Controller) blind(ctx context.Context, cy *Cycle, err error) error {
+// blind ends a cycle that began to look at the cluster at a time and could not, and the leadership when this lasts.
+func (c *Controller) blind(ctx context.Context, cy *Cycle, began time.Time, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
@@ -196,8 +200,12 @@ func (c *Controller) blind(ctx context.Context, cy *Cycle, err error) error {
 	if written := c.finish(ctx, cy); written != nil {
 		return errors.Join(written, err)
 	}
-	if c.unseen++; c.o.Mode == Govern && c.unseen >= blindCycles {
-		return fmt.Errorf("%w after %d cycles that could not look: %w", ErrStepDown, c.unseen, err)
+	if c.unseen++; c.unseen == 1 {
+		c.unseenSince = began
+	}
+	lasted := c.o.Clock.Now().Sub(c.unseenSince)
+	if c.o.Mode == Govern && (c.unseen >= blindCycles || lasted >= blindTime) {
+		return fmt.Errorf("%w after %d cycles in %v that could not look: %w", ErrStepDown, c.unseen, lasted.Round(time.Millisecond), err)
 	}
 	return err
 }

@@ -16,20 +16,21 @@ import (
 
 // leading is what a controller has of the decision log while it leads.
 type leading struct {
-	epoch   int64
-	seq     int64 // of the newest record
-	seed    uint64
-	draws   int64 // plans that drew from the seed
-	unseen  int   // cycles in a row that could not look at the cluster
-	pause   *Pause
-	review  *Review
-	held    []Held
-	orders  map[string]json.RawMessage
-	cures   watch.CureState
-	clients HarmState
-	drain   draining
-	elector *Elector
-	beat    time.Time // when the lock was last confirmed for its own sake
+	epoch       int64
+	seq         int64 // of the newest record
+	seed        uint64
+	draws       int64     // plans that drew from the seed
+	unseen      int       // cycles in a row that could not look at the cluster,
+	unseenSince time.Time // and when the first of them began to
+	pause       *Pause
+	review      *Review
+	held        []Held
+	orders      map[string]json.RawMessage
+	cures       watch.CureState
+	clients     HarmState
+	drain       draining
+	elector     *Elector
+	beat        time.Time // when the lock was last confirmed for its own sake
 }
 
 // Held is a decision whose request an earlier leader may have sent: nothing is done with its bundle until the request has

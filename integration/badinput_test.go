@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -81,6 +82,29 @@ func TestGarbageOnLoadTopics(t *testing.T) {
 		t.Errorf("replays froze: %v", frozen)
 	}
 
+	// Huge ones, many of the same, and ones out of order: nothing of them is kept beyond the last.
+	mark = p.mark()
+	before := p.memory(t)
+	huge := strings.Repeat("x", 4<<20) // a broker takes 5 MiB
+	for range 64 {
+		send(topics.TopBundles, victim, huge)
+		send(topics.BrokerLoadData, victim, changed(t, honest, map[string]any{"padding": huge}))
+	}
+	for range 500 {
+		send(topics.BrokerLoadData, victim, honest)
+	}
+	for i := range 20 {
+		publish(topics.BrokerLoadData, victim, dated(honest, time.Now().Add(-time.Duration(i*7%20)*time.Second)))
+	}
+	if frozen := p.goesOn(t, mark); len(frozen) > 0 {
+		t.Errorf("a flood froze: %v", frozen)
+	}
+	after := p.memory(t)
+	harness.Figure(t, "memory before and after 512 MiB of reports, MiB", fmt.Sprint(before>>20, " ", after>>20))
+	if after-before > 256<<20 {
+		t.Errorf("memory grew from %d to %d bytes", before, after)
+	}
+
 	// Resources without a limit are unknown, which is noted; the others count.
 	mark = p.mark()
 	send(topics.BrokerLoadData, victim, changed(t, honest, map[string]any{
@@ -138,6 +162,20 @@ func dated(payload string, at time.Time) string {
 		return payload
 	}
 	return string(b)
+}
+
+// memory is what of the program is in memory now, in bytes.
+func (p *program) memory(t *testing.T) int64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all, resident int64
+	if _, err := fmt.Sscan(string(text), &all, &resident); err != nil {
+		t.Fatalf("statm: %q: %v", text, err)
+	}
+	return resident * int64(os.Getpagesize())
 }
 
 func usage(usage, limit any) map[string]any { return map[string]any{"usage": usage, "limit": limit} }

@@ -72,13 +72,17 @@ func (h harm) String() string {
 	return [...]string{"killed", "frozen", "cut off from Pulsar", "cut off from admin REST"}[h]
 }
 
+// silence is how long a leader may be silent: a broker asks after it when keepAliveIntervalSeconds (30) have passed, gives it up when
+// as many have passed again, and the next process needs its turn.
+const silence = 75 * time.Second
+
 // Of three programs the one that leads is killed, frozen or cut off again and again: another one goes on, and what comes back
-// steps down without a word about the cluster. At full length this happens at random points while bundles move.
+// steps down without a word about the cluster. At full length this happens at random points of an action.
 func TestLeadersAreKilledAndFrozen(t *testing.T) {
 	rounds, limit := []harm{killed, killed, killed, killed, killed, killed, frozen}, 10*time.Second
 	args, rng := leaderArgs, rand.New(rand.NewPCG(7, 7))
 	var c *harness.Cluster
-	again := func() {}
+	again, acting := func(control.Record) {}, 0
 	if harness.Full() {
 		limit = 2 * time.Second // on a machine with other work 2 s cannot be asked for
 		rounds = slices.Concat(slices.Repeat([]harm{killed}, 8), slices.Repeat([]harm{frozen, cutFromPulsar, cutFromAdmin}, 4))
@@ -87,11 +91,19 @@ func TestLeadersAreKilledAndFrozen(t *testing.T) {
 		c = hot.c
 		args = slices.Concat(leaderArgs, settings("ballastLoadSource=derived", "ballastLoadHalfLife=0s", "ballastCPUWeight=0", "ballastNewBrokerTime=0s", "ballastMaxBundlesPerCycle=1", "ballastBundleCoolDown=0s", "ballastBrokerCoolDown=0s", "ballastOscillationTurns=0"))
 		bundles := c.Bundles(t, hot.meter.Namespace)
-		again = func() { // what was moved away comes back, so that there is always something to move
+		again = func(lead control.Record) { // what was moved away comes back, so that there is always something to move
 			for range 3 {
 				c.Move(t, bundles[rng.IntN(len(bundles))], c.Brokers()[0])
 			}
-			time.Sleep(time.Duration(rng.IntN(3000)) * time.Millisecond)
+			since := time.Now()
+			for time.Since(since) < 2*time.Minute { // a new process must have heard of all brokers first
+				if slices.ContainsFunc(decisions(t, c, since), func(r control.Record) bool { return r.Kind == control.KindIntent && r.Epoch == lead.Epoch }) {
+					acting++
+					break
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			time.Sleep(time.Duration(rng.IntN(2000)) * time.Millisecond)
 		}
 		defer hot.report(t, "under changing leaders")
 	} else {
@@ -108,7 +120,7 @@ func TestLeadersAreKilledAndFrozen(t *testing.T) {
 	lead, _ := leader(t, c, earlier, 2*time.Minute)
 	worst := map[harm]time.Duration{}
 	for _, what := range rounds {
-		again()
+		again(lead)
 		i := slices.IndexFunc(programs, func(p *program) bool { return p.leads(lead) })
 		if i < 0 {
 			t.Fatalf("%s leads, which is none of the programs", lead.Instance)
@@ -162,6 +174,14 @@ func TestLeadersAreKilledAndFrozen(t *testing.T) {
 	if worst[killed] > limit {
 		t.Errorf("after a kill the next leader took %v, want at most %v", worst[killed], limit)
 	}
+	for what, took := range worst {
+		if took > silence {
+			t.Errorf("after a leader was %v the next one took %v, want at most %v", what, took, silence)
+		}
+	}
+	if harness.Full() && acting < len(rounds)/2 {
+		t.Errorf("%d of %d leaders were acting when they were lost: too few to show anything", acting, len(rounds))
+	}
 	for _, p := range programs {
 		p.stop(t)
 	}
@@ -186,6 +206,7 @@ func TestLeadersAreKilledAndFrozen(t *testing.T) {
 		}
 	}
 	harness.Figure(t, "leaders lost", len(rounds))
+	harness.Figure(t, "of them while an action was under way or just done", acting)
 	harness.Figure(t, "late intents of deposed leaders", len(late))
 }
 

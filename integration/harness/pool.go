@@ -47,8 +47,9 @@ func (p *Pool) end(ctx context.Context, c *Cluster) error {
 }
 
 // Get gives the test a cluster with the options, that of an earlier test if one with the same is still up. After the test the
-// cluster is put back into its original state; when the test failed, its logs are kept. Where the image cannot be made for
-// want of a JDK the test is skipped.
+// cluster is put back into its original state. When the test failed its logs are kept and the cluster ends: it may have left a
+// drain or a pause on record, and the next test should not fail of it. Where the image cannot be made for want of a JDK the test
+// is skipped.
 func (p *Pool) Get(t testing.TB, options Options) *Cluster {
 	t.Helper()
 	p.mu.Lock()
@@ -79,9 +80,10 @@ func (p *Pool) Get(t testing.TB, options Options) *Cluster {
 		defer cancel()
 		if t.Failed() {
 			c.dumpLogs(ctx, t)
+		} else if err := c.restore(ctx); err != nil {
+			t.Errorf("putting the cluster back: %v", err)
 		}
-		if err := c.restore(ctx); err != nil {
-			t.Errorf("putting the cluster back: %v; the next test gets a new one", err)
+		if t.Failed() {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			if err := p.end(ctx, c); err != nil {
@@ -113,6 +115,10 @@ func (p *Pool) start(t testing.TB, options Options) (*Cluster, error) {
 	}
 	begun := time.Now()
 	c, err := Start(t.Context(), options)
+	if err != nil && !errors.Is(err, ErrNoJDK) {
+		t.Logf("tried once more, it may only have been late: %v", err)
+		c, err = Start(t.Context(), options)
+	}
 	if err != nil {
 		if p.failed == nil {
 			p.failed = map[Manager]error{}
