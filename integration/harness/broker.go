@@ -15,7 +15,6 @@ import (
 	dockernet "github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 	tc "github.com/testcontainers/testcontainers-go"
-	"golang.org/x/sync/errgroup"
 )
 
 // State is what the harness did to a broker last.
@@ -125,25 +124,10 @@ func (b *Broker) Kill(t testing.TB) {
 // Stop ends the broker in order: it hands over its bundles and leaves the registry.
 func (b *Broker) Stop(t testing.TB) {
 	t.Helper()
-	b.must(t, Down, b.stop)
-}
-
-func (b *Broker) stop(ctx context.Context) error {
-	patience := 30 * time.Second
-	return b.container.Stop(ctx, &patience)
-}
-
-// StopAll ends several brokers at the same time, as Stop does one.
-func (c *Cluster) StopAll(t testing.TB, brokers ...*Broker) {
-	t.Helper()
-	all, ctx := errgroup.WithContext(t.Context())
-	for _, b := range brokers {
-		b.set(Down)
-		all.Go(func() error { return b.stop(ctx) })
-	}
-	if err := all.Wait(); err != nil {
-		t.Fatalf("stopping brokers: %v", err)
-	}
+	b.must(t, Down, func(ctx context.Context) error {
+		patience := 30 * time.Second
+		return b.container.Stop(ctx, &patience)
+	})
 }
 
 // Pause freezes the broker: its connections stay open and nothing answers.
@@ -174,23 +158,6 @@ func (b *Broker) Start(t testing.TB) {
 	}
 	if err := b.cluster.awaitRegistry(t.Context()); err != nil {
 		t.Fatalf("starting %s: %v", b.Name, err)
-	}
-}
-
-// StartAll brings several brokers back at the same time, as Start does one.
-func (c *Cluster) StartAll(t testing.TB, brokers ...*Broker) {
-	t.Helper()
-	all, ctx := errgroup.WithContext(t.Context())
-	for _, b := range brokers {
-		all.Go(func() error {
-			if err := b.start(ctx); err != nil {
-				return fmt.Errorf("starting %s: %w", b.Name, err)
-			}
-			return nil
-		})
-	}
-	if err := errors.Join(all.Wait(), c.awaitRegistry(t.Context())); err != nil {
-		t.Fatal(err)
 	}
 }
 
