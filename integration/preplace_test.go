@@ -28,7 +28,7 @@ func TestPlaceWhatLostItsOwner(t *testing.T) {
 	}
 	defer rest.Close()
 	p := start(t, c, append([]string{"run", "--mode", "govern", "--take-over", "--via", "channel"},
-		settings("ballastHttpListenAddress=", "ballastCycleInterval=1s", "ballastMaxBundlesPerCycle=50", "ballastNewBrokerTime=0s")...)...)
+		settings("ballastHttpListenAddress=", "ballastCycleInterval=1s", "ballastMaxBundlesPerCycle=50", "ballastNewBrokerTime=0s", "ballastPrePlace=true")...)...)
 	p.says(t, "msg=cycle", 3*time.Minute)
 	begun := time.Now()
 	if err := c.Do(t.Context(), http.MethodPut, "/admin/v2/namespaces/"+ns+"/unload", nil); err != nil {
