@@ -18,6 +18,7 @@ import (
 // Bundles that lost their owner together, as after a mass restart, get the next one from the leader that acts through the ownership
 // log: evenly, and before a client asks for any.
 func TestPlaceWhatLostItsOwner(t *testing.T) {
+	full(t)
 	const bundles = 24
 	c := shared(t)
 	ns := c.CreateNamespace(t, bundles)
