@@ -94,16 +94,8 @@ func (b *Broker) create(ctx context.Context) error {
 
 // awaitReady waits until the broker says that it is ready. A broker that has exited is not waited for.
 func (b *Broker) awaitReady(ctx context.Context) error {
-	errExited := errors.New("exited")
-	err := poll(ctx, startLimit, func(ctx context.Context) error {
-		err := call(ctx, "GET", b.AdminURL()+"/admin/v2/brokers/ready", nil, nil)
-		if err == nil {
-			return nil
-		}
-		if state, serr := b.container.State(ctx); serr == nil && !state.Running {
-			return permanent{fmt.Errorf("%w with code %d", errExited, state.ExitCode)}
-		}
-		return err
+	err := awaitUp(ctx, b.container, func(ctx context.Context) error {
+		return call(ctx, "GET", b.AdminURL()+"/admin/v2/brokers/ready", nil, nil)
 	})
 	if err != nil {
 		return fmt.Errorf("waiting until it is ready: %w\n%s", err, tail(b.log(context.WithoutCancel(ctx)), 20))

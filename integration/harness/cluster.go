@@ -9,7 +9,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -18,7 +20,6 @@ import (
 	"time"
 
 	tc "github.com/testcontainers/testcontainers-go"
-	"github.com/testcontainers/testcontainers-go/wait"
 )
 
 // Options say what cluster is wanted. The zero value is three brokers with the Extensible load manager.
@@ -98,10 +99,10 @@ func (c *Cluster) start(ctx context.Context) (err error) {
 	metaIP := address(c.subnet, metaAddress)
 	c.metaIP = metaIP.String()
 	first := address(c.subnet, brokerAddress).String()
-	// A broker that finds no bookie exits, so it is not enough that the metadata is there.
-	started := wait.ForExec([]string{"sh", "-c", bookieRegistered}).WithStartupTimeout(startLimit).WithPollInterval(200 * time.Millisecond)
-	c.meta, err = tc.Run(ctx, c.image, append(request(c.network, "meta", metaIP, metaEnv(c.metaIP, first), metaScript),
-		tc.WithWaitStrategyAndDeadline(startLimit, started))...)
+	c.meta, err = tc.Run(ctx, c.image, request(c.network, "meta", metaIP, metaEnv(c.metaIP, first), metaScript)...)
+	if err == nil { // a broker that finds no bookie exits, so it is not enough that the metadata is there
+		err = awaitUp(ctx, c.meta, c.bookieRegistered)
+	}
 	if err != nil {
 		return fmt.Errorf("ZooKeeper and bookie: %w\n%s", err, tail(c.containerLog(ctx, c.meta), 20))
 	}
@@ -113,6 +114,40 @@ func (c *Cluster) start(ctx context.Context) (err error) {
 		return err
 	}
 	c.dynamic, err = c.DynamicConfig(ctx)
+	return err
+}
+
+// awaitUp waits until what runs in a container says that it is ready. One that has exited is not waited for.
+func awaitUp(ctx context.Context, container *tc.DockerContainer, ready func(context.Context) error) error {
+	return poll(ctx, startLimit, func(ctx context.Context) error {
+		err := ready(ctx)
+		if err == nil {
+			return nil
+		}
+		if state, serr := container.State(ctx); serr == nil && !state.Running {
+			return permanent{fmt.Errorf("it exited with code %d", state.ExitCode)}
+		}
+		return err
+	})
+}
+
+// bookieRegistered asks ZooKeeper whether one of its ephemeral nodes is a bookie's.
+func (c *Cluster) bookieRegistered(ctx context.Context) error {
+	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", c.ZooKeeper())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(time.Second)); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(conn, "dump"); err != nil {
+		return err
+	}
+	nodes, err := io.ReadAll(conn)
+	if err == nil && !strings.Contains(string(nodes), "/ledgers/available/") {
+		err = errors.New("no bookie is registered")
+	}
 	return err
 }
 

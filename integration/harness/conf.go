@@ -118,9 +118,6 @@ bin/pulsar initialize-cluster-metadata --cluster ` + clusterName + ` --metadata-
 exec bin/pulsar bookie
 `
 
-// bookieRegistered succeeds when ZooKeeper's list of ephemeral nodes has one of a bookie.
-const bookieRegistered = `echo dump | nc -w 1 127.0.0.1 2181 2>/dev/null | grep -q /ledgers/available/`
-
 func metaEnv(meta, firstBroker string) map[string]string {
 	const memory = "-Xms32m -Xmx160m -XX:MaxDirectMemorySize=192m"
 	return map[string]string{
