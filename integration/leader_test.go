@@ -72,9 +72,10 @@ func (h harm) String() string {
 	return [...]string{"killed", "frozen", "cut off from Pulsar", "cut off from admin REST"}[h]
 }
 
-// silence is how long a leader may be silent: a broker asks after it when keepAliveIntervalSeconds (30) have passed, gives it up when
-// as many have passed again, and the next process needs its turn.
-const silence = 75 * time.Second
+// silence is how long a leader may be silent: a broker asks after it when keepAliveIntervalSeconds (30) have passed, and gives it up
+// when as many have passed again. One that is cut off from admin REST alone steps down when a look has timed out, after three requests
+// of 15 s. Then the next process needs its turn.
+const silence = 90 * time.Second
 
 // Of three programs the one that leads is killed, frozen or cut off again and again: another one goes on, and what comes back
 // steps down without a word about the cluster. At full length this happens at random points of an action.
