@@ -134,9 +134,10 @@ func TestCheck(t *testing.T) {
 		"not a registered broker": {Lose: []string{"x:1"}},
 		"lost twice":              {Lose: []string{all[0], all[0]}},
 		"no broker is left":       {Lose: all},
-		"must be 0 or more":       {Add: -1},
-		"traffic is multiplied":   {Traffic: -1},
-		"multiplied by NaN":       {Traffic: math.NaN()},
+		"-1 brokers are added: it must be from 0 to 1000":        {Add: -1},
+		"100000000 brokers are added: it must be from 0 to 1000": {Add: 100_000_000},
+		"traffic is multiplied":                                  {Traffic: -1},
+		"multiplied by NaN":                                      {Traffic: math.NaN()},
 	} {
 		if err := whatif.Check(snap, s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: error is %v, want %q in it", s, err, want)
