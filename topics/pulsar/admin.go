@@ -122,9 +122,7 @@ func (a *admin) layout(ctx context.Context, n topics.Name) (layout, error) {
 		LastConfirmedEntry string
 		Ledgers            []struct{ LedgerID, Entries int64 }
 		Cursors            map[string]struct{ MarkDeletePosition string }
-		CompactedLedger    struct{ LedgerID int64 }
 	}
-	stats.CompactedLedger.LedgerID = -1
 	if err := json.Unmarshal(body, &stats); err != nil {
 		return layout{}, fmt.Errorf("internal stats of %s: %w", n, err)
 	}
@@ -134,7 +132,7 @@ func (a *admin) layout(ctx context.Context, n topics.Name) (layout, error) {
 		return layout{}, fmt.Errorf("internal stats of %s: lastConfirmedEntry: %w", n, err)
 	}
 	l.horizon = before
-	if c, ok := stats.Cursors["__compaction"]; ok && stats.CompactedLedger.LedgerID >= 0 {
+	if c, ok := stats.Cursors["__compaction"]; ok { // whether the compacted ledger is open yet or not
 		if l.horizon, err = parsePosition(c.MarkDeletePosition); err != nil {
 			return layout{}, fmt.Errorf("internal stats of %s: compaction: %w", n, err)
 		}

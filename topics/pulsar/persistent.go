@@ -74,7 +74,8 @@ func (s *persistent) subscribe(ctx context.Context, o topics.SubscribeOptions, o
 		return fmt.Errorf("ask for the ledgers of %s: %w", s.name, err)
 	}
 	s.tracker.begin(l, o)
-	s.target = l.last()
+	// What was compacted is there to be read also when the ledgers that it came from are deleted and nothing came since.
+	s.target = later(l.last(), s.tracker.horizon)
 	if err := s.first(ctx); err != nil {
 		return fmt.Errorf("read %s: %w", s.name, err)
 	}

@@ -347,6 +347,73 @@ func TestCompactedAway(t *testing.T) {
 	})
 }
 
+// TestCompactedAndTrimmed: after compaction the ledgers were deleted and the topic was opened anew, as when its broker dies. What is
+// compacted is still to come, so the subscription is not caught up before it has come.
+func TestCompactedAndTrimmed(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fakeTopic, work *group) {
+		f.publish(false, "a=1")
+		f.publish(false, "a=2")
+		f.publish(false, "b=")
+		compacted := f.ledgers[f.ids[0]][1].records[0]
+		f.roll()
+		f.remove(f.ids[0])
+		f.horizon = position{ledger: f.ids[1], entry: -1, size: 1} // the cursor of compaction moves on with the ledgers
+		s := mustSubscribe(t, f, work, topics.SubscribeOptions{From: topics.Earliest, Compacted: true})
+		f.change(func(r *fakeReader) { r.end = &compacted.id }) // brokers answer with the end of the compacted ledger
+		if st := s.Status(); st.CaughtUp {
+			t.Errorf("caught up before the compacted part was read: %+v", st)
+		}
+		wantEvents(t, allOf(t, s))
+		if st := s.Status(); st.CaughtUp {
+			t.Errorf("caught up before the compacted part was delivered: %+v", st)
+		}
+		go func() { f.reader().out <- compacted }()
+		wantEvents(t, allOf(t, s), "a=2")
+		if st := s.Status(); !st.CaughtUp || st.Lost != 0 || st.Uncertain != 0 {
+			t.Errorf("status %+v", st)
+		}
+		f.publish(false, "c=1")
+		wantEvents(t, allOf(t, s), "c=1")
+		if st := s.Status(); !st.CaughtUp || st.Lost != 0 || st.Uncertain != 0 || f.fetched != 0 {
+			t.Errorf("status %+v, %d entries fetched", st, f.fetched)
+		}
+		_ = s.Close()
+	})
+}
+
+// TestNeverCompacted: there is a cursor of compaction before all messages and nothing is compacted: nothing is left out.
+func TestNeverCompacted(t *testing.T) {
+	bubble(t, func(t *testing.T, f *fakeTopic, work *group) {
+		f.horizon = position{ledger: f.ids[0], entry: -1, size: 1}
+		f.publish(false, "a=1")
+		f.publish(false, "a=")
+		f.publish(true, "b=1", "b=2")
+		f.publish(false, "b=")
+		s := mustSubscribe(t, f, work, topics.SubscribeOptions{From: topics.Earliest, Compacted: true})
+		wantEvents(t, allOf(t, s), "a=1", "a= *", "b=1", "b=2", "b= *")
+		if st := s.Status(); !st.CaughtUp || st.Lost != 0 || st.Uncertain != 0 {
+			t.Errorf("status %+v", st)
+		}
+		_ = s.Close()
+	})
+	bubble(t, func(t *testing.T, f *fakeTopic, work *group) {
+		f.horizon = position{ledger: f.ids[0], entry: -1, size: 1}
+		f.publish(false, "a=")
+		s := mustSubscribe(t, f, work, topics.SubscribeOptions{From: topics.Earliest, Compacted: true})
+		wantEvents(t, allOf(t, s), "a= *")
+		_ = s.Close()
+	})
+	bubble(t, func(t *testing.T, f *fakeTopic, work *group) {
+		f.horizon = position{ledger: f.ids[0], entry: -1, size: 1}
+		s := mustSubscribe(t, f, work, topics.SubscribeOptions{From: topics.Earliest, Compacted: true})
+		wantEvents(t, allOf(t, s))
+		if st := s.Status(); !st.CaughtUp {
+			t.Errorf("an empty topic is not caught up: %+v", st)
+		}
+		_ = s.Close()
+	})
+}
+
 func TestTooLarge(t *testing.T) {
 	bubble(t, func(t *testing.T, f *fakeTopic, work *group) {
 		s := mustSubscribe(t, f, work, topics.SubscribeOptions{})

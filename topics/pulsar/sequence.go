@@ -52,7 +52,7 @@ type layout struct {
 	horizon position
 }
 
-// last is the last entry of the topic.
+// last is the last entry of the topic that its ledgers have.
 func (l layout) last() position {
 	for i := len(l.ledgers) - 1; i >= 0; i-- {
 		if n := l.ledgers[i].entries; n > 0 {
@@ -97,9 +97,17 @@ func (t *tracker) begin(l layout, o topics.SubscribeOptions) {
 		t.closed[h.ledger] = closedLedger{h.entry + 1, l.ledgers[0].id}
 	}
 	if o.From == topics.Latest {
-		t.pos = l.last()
+		t.pos = later(l.last(), t.horizon)
 	}
 	t.learn(l)
+}
+
+// later is the later one of two positions.
+func later(p, q position) position {
+	if p.less(q) {
+		return q
+	}
+	return p
 }
 
 // learn remembers the ledgers of a topic.
