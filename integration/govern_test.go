@@ -295,62 +295,6 @@ func conf(t *testing.T, c *harness.Cluster) map[string]string {
 	return values
 }
 
-// What a take-over changes is put back: when the program stops, at the next start after it was killed, and by release.
-func TestTakeOverIsUndone(t *testing.T) {
-	c := shared(t)
-	args := []string{"run", "--mode", "govern", "--set", "ballastCycleInterval=2s", "--set", "ballastHttpListenAddress="}
-	if _, stderr, code := run(t, c, args...); code != 1 || !strings.Contains(stderr, "--take-over") {
-		t.Errorf("beside the built-in shedder it ended with %d and %q, want 1 and a word about --take-over", code, stderr)
-	}
-	c.SetDynamic(t, "loadBalancerReportUpdateMaxIntervalMinutes", "3")
-	found := conf(t, c)
-	taken := func(t *testing.T) *program {
-		p := start(t, c, append(args, "--take-over")...)
-		p.says(t, "took over", time.Minute)
-		if now := conf(t, c); now["loadBalancerSheddingEnabled"] != "false" || now["loadBalancerReportUpdateMaxIntervalMinutes"] != "1" {
-			t.Errorf("while governing the configuration is %v", now)
-		}
-		return p
-	}
-	undone := func(t *testing.T) {
-		t.Helper()
-		if diff := cmp.Diff(found, conf(t, c)); diff != "" {
-			t.Errorf("afterwards (-found +now):\n%s", diff)
-		}
-	}
-	t.Run("clean stop", func(t *testing.T) {
-		if code := taken(t).stop(t); code != 0 {
-			t.Errorf("exit code %d", code)
-		}
-		undone(t)
-	})
-	kill := func(t *testing.T) {
-		p := taken(t)
-		if err := p.cmd.Process.Signal(syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		<-p.done
-	}
-	t.Run("kill -9, then the next start", func(t *testing.T) {
-		kill(t)
-		if p := start(t, c, args...); p.wait(t) != 1 {
-			t.Error("without --take-over the next start did not refuse: the built-in shedder should be on again")
-		}
-		undone(t)
-	})
-	t.Run("kill -9, then release", func(t *testing.T) {
-		kill(t)
-		stdout, stderr, code := run(t, c, "release")
-		if code != 0 || !strings.Contains(stdout, "loadBalancerSheddingEnabled was deleted") {
-			t.Errorf("release ended with %d: %s %s", code, stdout, stderr)
-		}
-		undone(t)
-		if stdout, _, code := run(t, c, "release"); code != 0 || !strings.Contains(stdout, "nothing to put back") {
-			t.Errorf("a second release ended with %d: %s", code, stdout)
-		}
-	})
-}
-
 // Of two programs that govern one acts, and the other goes on where the first one was killed.
 func TestOnlyOneActs(t *testing.T) {
 	c := shared(t)
