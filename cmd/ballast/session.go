@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/ballast-lb/ballast/access"
@@ -90,23 +91,36 @@ func planAnyway(l *settings.Layered) {
 	}
 }
 
-// clusterVersion is the Pulsar version of the leader, whose decisions are the cluster's; without a leader, of any broker.
+// versionLimit is how long one broker is asked for its version while there are others to ask.
+const versionLimit = 5 * time.Second
+
+// clusterVersion is the Pulsar version of the leader, whose decisions are the cluster's; of another broker where there is no leader,
+// or it does not answer: one that has died stays registered for a while.
 func clusterVersion(ctx context.Context, c *admin.Client) (string, error) {
-	broker, err := c.Leader(ctx)
+	ids, err := c.BrokerIDs(ctx)
 	if err != nil {
 		return "", err
 	}
-	if broker == "" {
-		ids, err := c.BrokerIDs(ctx)
-		if err != nil {
-			return "", err
-		}
-		if len(ids) == 0 {
-			return "", errors.New("the cluster has no registered broker")
-		}
-		broker = ids[0]
+	if leader, err := c.Leader(ctx); err == nil && leader != "" {
+		ids = append([]string{leader}, slices.DeleteFunc(ids, func(id string) bool { return id == leader })...)
 	}
-	return c.Version(ctx, broker)
+	if len(ids) == 0 {
+		return "", errors.New("the cluster has no registered broker")
+	}
+	var failed error
+	for i, id := range ids {
+		asked, cancel := ctx, context.CancelFunc(func() {})
+		if i+1 < len(ids) {
+			asked, cancel = context.WithTimeout(ctx, versionLimit)
+		}
+		version, err := c.Version(asked, id)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return version, err
+		}
+		failed = errors.Join(failed, err)
+	}
+	return "", failed
 }
 
 func (s *session) close() {
