@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 
 	"github.com/ballast-lb/ballast/topics"
 )
@@ -14,16 +15,18 @@ import (
 func (r *Reporter) Run(ctx context.Context) error {
 	r.policies.background = true
 	defer r.policies.work.Wait()
-	for {
+	for stood := 1; ; stood++ { // times in a row that it could not report
 		err := r.hold(ctx)
 		if err == nil {
-			err = r.serve(ctx)
+			err, stood = r.serve(ctx), 1
 		}
 		r.o.Metrics.active(false)
 		if ctx.Err() != nil {
 			return errors.Join(ctx.Err(), r.leave(ctx))
 		}
-		r.o.Logger.Info("not reporting", "code", NotHolder.ID, "why", err)
+		if bits.OnesCount(uint(stood)) == 1 { // the 1st, 2nd, 4th, ... time: a standby stands by for days
+			r.o.Logger.Info("not reporting", "code", NotHolder.ID, "why", err, "times", stood)
+		}
 		r.again()
 		if err := r.release(); err != nil {
 			r.o.Logger.Warn("release the reporter's lock", "error", err)
@@ -47,7 +50,7 @@ func (r *Reporter) hold(ctx context.Context) error {
 
 // serve makes rounds while the lock is held.
 func (r *Reporter) serve(ctx context.Context) error {
-	r.o.Logger.Info("reporting", "interval", r.o.Interval)
+	r.o.Logger.Info("reading the brokers' load reports", "interval", r.o.Interval)
 	r.o.Metrics.active(true)
 	for {
 		begun := r.o.Clock.Now()

@@ -9,7 +9,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
+	"time"
 )
 
 // The exit codes.
@@ -21,9 +23,39 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	code := make(chan int, 1)
+	go func() { code <- run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr) }()
+	os.Exit(ended(ctx, code, stopLimit(os.Args[1:]), os.Stderr))
+}
+
+// stopLimit is how long a command may take to end when it is told to stop: one that only looks has nothing to put in order, and the
+// client library gives up a connection that is not answered only after half a minute. 0 = as long as it needs.
+func stopLimit(args []string) time.Duration {
+	cmd, _, err := newRoot(&app{}).Find(args)
+	if err != nil || slices.Contains([]string{"run", "release", "drain", "undrain", "move", "unload", "split", "place", "switch"}, cmd.Name()) {
+		return 0
+	}
+	return 3 * time.Second
+}
+
+// ended waits for the program's exit code, after ctx has ended no longer than the limit.
+func ended(ctx context.Context, code <-chan int, limit time.Duration, stderr io.Writer) int {
+	if limit == 0 {
+		return <-code
+	}
+	select {
+	case c := <-code:
+		return c
+	case <-ctx.Done():
+	}
+	select {
+	case c := <-code:
+		return c
+	case <-time.After(limit):
+		fmt.Fprintln(stderr, "error: stopped while the cluster had not answered")
+		return exitError
+	}
 }
 
 // exitCode ends the program with a code and without a message.
