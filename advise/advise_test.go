@@ -258,6 +258,11 @@ b2:8080 NETWORK_BELOW_TRAFFIC: bandwidthIn is 100000 kbit/s, its messages alone 
 b3:8080 LIMIT_UNLIKE_OTHERS: the limit of bandwidthIn is 1000000 kbit/s, the median broker's 10000000: override it (ballastCapacityOverridesFile) if it is not so
 b6:8080 LIMIT_UNLIKE_OTHERS: the limit of bandwidthIn is 40000000 kbit/s, the median broker's 10000000: override it (ballastCapacityOverridesFile) if it is not so
 `)
+	s.Brokers[2].Estimated, s.Brokers[5].Estimated = true, true
+	check(t, "estimated", advise.Suspicious(s.Index()), `
+b2:8080 NETWORK_BELOW_TRAFFIC: bandwidthIn is 100000 kbit/s, its messages alone are 400000: the wrong interface is measured, or clients are on its host
+`)
+	s.Brokers[2].Estimated = false
 	s.Brokers = s.Brokers[2:4]
 	check(t, "of two brokers nobody can say which one is odd", advise.Suspicious(s.Index()), "")
 }

@@ -24,13 +24,15 @@ const (
 )
 
 // Suspicious are the brokers whose reports can hardly be true. What is compared is CPU per byte of messages among brokers with at
-// least half of the median traffic, network usage with the broker's own messages, and limits of networks among brokers.
+// least half of the median traffic, network usage with the broker's own messages, and limits of networks among brokers. Brokers whose
+// load is estimated are not compared.
 func Suspicious(snap *cluster.Snapshot) []plan.LeftOut {
 	w := load.WeightsOf(snap.Settings)
 	reports := make([]report, len(snap.Brokers))
 	heard := make([]bool, len(snap.Brokers))
 	for i := range snap.Brokers {
 		reports[i], heard[i] = reportOf(&snap.Brokers[i], w)
+		heard[i] = heard[i] && !snap.Brokers[i].Estimated // what was filled in says nothing about how a broker measures
 	}
 	s := suspicion{snap: snap, reports: reports, heard: heard}
 	s.cpu()

@@ -27,7 +27,8 @@ func newPlan(a *app) *cobra.Command {
 was left out and why. The plan assumes that the present state has lasted for as long as the strategy's hit count asks.
 A steady broker reports only every loadBalancerReportUpdateMaxIntervalMinutes: --estimate fills in from its metrics meanwhile.
 
-Exit code: 0 there is nothing to do, 2 there is a plan, 1 an error, or not every broker was heard.`,
+Exit code: 0 there is nothing to do, 2 there is a plan, 1 an error, or nothing can be decided: not every broker was heard, for
+example. On Simple and Modular clusters a broker whose load report cannot be had is named, and the others are planned for.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cy, err := a.planOnce(cmd.Context(), estimate, wait)

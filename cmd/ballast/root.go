@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -57,8 +58,9 @@ explains every decision with its numbers, and moves bundles when told to govern.
 
 Settings are broker.conf keys. Later sources win: defaults, the cluster's runtime configuration, a file (--config),
 the environment (BALLAST_...), flags. "ballast config" shows every setting and where it comes from.`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return noNegatives(cmd.Flags()) },
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("unknown command %q: ballast --help lists the commands", args[0])
@@ -162,4 +164,14 @@ func (a *app) logger(b *settings.Ballast) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(a.stderr, o))
 	}
 	return slog.New(slog.NewTextHandler(a.stderr, o))
+}
+
+// noNegatives refuses negative numbers and durations: no flag takes them.
+func noNegatives(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		if slices.Contains([]string{"int", "int64", "duration"}, f.Value.Type()) && strings.HasPrefix(f.Value.String(), "-") {
+			err = errors.Join(err, fmt.Errorf("--%s is %s: it must not be negative", f.Name, f.Value))
+		}
+	})
+	return err
 }

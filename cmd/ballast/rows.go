@@ -184,7 +184,7 @@ func missingFrom(p *picture, h history) (notes []string) {
 	}
 	notes = append(notes, p.frozen...)
 	if len(h.bundles) == 0 && len(h.brokers) == 0 {
-		notes = append(notes, "nobody keeps averages of this cluster on "+topics.BundleData+": short and long term are blank")
+		notes = append(notes, "there are no averages of this cluster on "+topics.BundleData+", where who governs writes them each minute: short and long term are blank")
 	}
 	return notes
 }

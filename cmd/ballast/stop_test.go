@@ -34,3 +34,15 @@ func TestStopLimit(t *testing.T) {
 		soon <- exitPlanned
 	}
 }
+
+// No flag takes a negative number or duration.
+func TestNoNegatives(t *testing.T) {
+	for _, args := range []string{"plan --wait -5s", "tail load --count -1", "log --cycle -7", "monitor --interval -1s", "restart-gate --calm -1s", "whatif --add -1"} {
+		fields := strings.Fields(args)
+		_, stderr, code := ballast(t, nil, fields...)
+		flag := fields[len(fields)-2]
+		if code != exitError || !strings.Contains(stderr, flag[max(0, strings.LastIndex(flag, "-")+1):]) || !strings.Contains(stderr, "it must not be negative") {
+			t.Errorf("%s ended with %d: %s", args, code, stderr)
+		}
+	}
+}
