@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ballast-lb/ballast/control"
@@ -57,4 +58,34 @@ func TestALeaderThatCannotLookStepsDown(t *testing.T) {
 			}
 		})
 	}
+}
+
+// hanging is a Viewer that looks once and then gets no answer.
+type hanging struct {
+	*crowd
+	looks int
+}
+
+func (v *hanging) Look(ctx context.Context, now time.Time) (*control.Look, error) {
+	if v.looks++; v.looks == 1 {
+		return v.crowd.Look(ctx, now)
+	}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A leader whose look gets no answer gives it up after 30 s and steps down, whatever the requests themselves would wait for.
+func TestALookWithoutAnAnswerEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := control.New(control.Options{Mode: control.Govern, Manager: script{}, Viewer: &hanging{crowd: newCrowd(3)}, Clock: control.SystemClock{},
+			Journal: &memoryJournal{}, Logger: quiet})
+		if _, err := c.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		_, err := c.Step(t.Context())
+		if took := time.Since(began); !errors.Is(err, control.ErrStepDown) || took != 30*time.Second {
+			t.Errorf("after %v: %v, want it to step down after 30s", took, err)
+		}
+	})
 }

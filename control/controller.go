@@ -138,7 +138,7 @@ func (c *Controller) Step(ctx context.Context) (*Cycle, error) {
 	if err := c.confirm(ctx, "cycle"); err != nil {
 		return cy, fmt.Errorf("cycle %d: %w", c.n, err)
 	}
-	look, err := c.o.Viewer.Look(ctx, now)
+	look, err := c.look(ctx, now)
 	if err != nil {
 		return cy, c.blind(ctx, cy, now, fmt.Errorf("cycle %d: look at the cluster: %w", c.n, err))
 	}
@@ -189,6 +189,21 @@ func (c *Controller) plan(ctx context.Context, cy *Cycle, now time.Time) {
 	c.guard = guard.Observe(c.guard, cy.Snapshot, cy.Harm, c.o.Limits)
 	cy.Verdict = guard.Check(cy.Snapshot, cy.Plan.Decisions, policies(cy.Snapshot), c.guard, c.o.Limits)
 	c.restrict(cy)
+}
+
+// look looks at the cluster. A leader that could do so before gives up after blindTime, or several times what that took.
+func (c *Controller) look(ctx context.Context, now time.Time) (*Look, error) {
+	if c.o.Mode == Govern && c.looked > 0 {
+		limited, cancel := context.WithTimeout(ctx, max(blindTime, 4*c.looked))
+		defer cancel()
+		ctx = limited
+	}
+	began := time.Now()
+	look, err := c.o.Viewer.Look(ctx, now)
+	if err == nil {
+		c.looked = max(time.Since(began), 1)
+	}
+	return look, err
 }
 
 // blind ends a cycle that began to look at the cluster at a time and could not, and the leadership when this lasts.

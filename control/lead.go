@@ -19,9 +19,10 @@ type leading struct {
 	epoch       int64
 	seq         int64 // of the newest record
 	seed        uint64
-	draws       int64     // plans that drew from the seed
-	unseen      int       // cycles in a row that could not look at the cluster,
-	unseenSince time.Time // and when the first of them began to
+	draws       int64         // plans that drew from the seed
+	unseen      int           // cycles in a row that could not look at the cluster,
+	unseenSince time.Time     // and when the first of them began to
+	looked      time.Duration // how long the last look took; 0 = there was none
 	pause       *Pause
 	review      *Review
 	held        []Held

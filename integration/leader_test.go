@@ -73,8 +73,8 @@ func (h harm) String() string {
 }
 
 // silence is how long a leader may be silent: a broker asks after it when keepAliveIntervalSeconds (30) have passed, and gives it up
-// when as many have passed again. One that is cut off from admin REST alone steps down when a look has timed out, after three requests
-// of 15 s. Then the next process needs its turn.
+// when as many have passed again. One that is cut off from admin REST alone steps down when what it has under way has ended and a look
+// had no answer for 30 s. Then the next process needs its turn.
 const silence = 90 * time.Second
 
 // Of three programs the one that leads is killed, frozen or cut off again and again: another one goes on, and what comes back
