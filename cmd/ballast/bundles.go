@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,11 +31,8 @@ func newBundles(a *app) *cobra.Command {
 a Ballast process keeps on the log. What is not known is blank. Bundles of the brokers' own heartbeat and SLA namespaces are
 left out, unless --all.`,
 		Args: cobra.NoArgs,
-		PreRunE: func(*cobra.Command, []string) error {
-			if err := f.check(); err != nil {
-				return err
-			}
-			return checkLook(output, wait)
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			return cmp.Or(f.check(), checkLook(output, wait), flagGiven(cmd, "broker", aBroker), flagGiven(cmd, "namespace", aNamespace))
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, h, err := a.lookOnce(cmd.Context(), wait)

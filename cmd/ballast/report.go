@@ -26,7 +26,7 @@ Modular one, from the load data that it publishes, from the statistics of its to
 			if len(args) != 1 {
 				return fmt.Errorf("%d brokers given: it must be one broker id, host:webPort", len(args))
 			}
-			return nil
+			return notBlank("BROKER", args[0], aBroker)
 		},
 		PreRunE: func(*cobra.Command, []string) error {
 			if output != "json" && output != "yaml" {
