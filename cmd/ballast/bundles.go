@@ -46,6 +46,9 @@ left out, unless --all.`,
 			if err != nil {
 				return err
 			}
+			if len(rows) == 0 && f.namespace != "" {
+				fmt.Fprintln(a.stderr, f.none())
+			}
 			if output != "table" {
 				return a.encode(output, bundlesDocument{Bundles: rows, Notes: missingFrom(p, h)})
 			}
@@ -96,6 +99,15 @@ func (f *bundleFilter) known(p *picture) error {
 		ids = append(ids, p.brokers[i].ID)
 	}
 	return fmt.Errorf("--broker %q is not registered: it must be one of %s", f.broker, strings.Join(ids, ", "))
+}
+
+// none says that nothing of the namespace is shown: an empty table could be a misspelt name.
+func (f *bundleFilter) none() string {
+	owner := "any broker"
+	if f.broker != "" {
+		owner = f.broker
+	}
+	return fmt.Sprintf("no bundle of namespace %s is known to be owned by %s", f.namespace, owner)
 }
 
 func (f *bundleFilter) apply(rows []monitor.Bundle) ([]monitor.Bundle, error) {
