@@ -19,6 +19,8 @@ var (
 	MixedManagers   = plan.Code{ID: "LOAD_MANAGERS_MIXED", Template: "brokers run different load managers: {managers}"}
 	BadSetting      = plan.Code{ID: "SETTING", Template: "{text}"}
 	ConfigDiffers   = plan.Code{ID: "CONFIG_DIFFERS", Template: "brokers have different values: {values}"}
+	NoSuchBroker    = plan.Code{ID: "BROKER_ADDRESS_UNKNOWN", Template: "ballastBrokerAddresses names {broker}, which is no registered broker: they are {registered}"}
+	NoZooKeeper     = plan.Code{ID: "ZOOKEEPER_UNREADABLE", Template: "the registry of brokers cannot be read in the ZooKeeper that ballastZooKeeper names: {error}"}
 	ManagerDynamic  = plan.Code{ID: "DYNAMIC_LOAD_MANAGER", Template: "loadManagerClassName is set dynamically to {value}: it changes the load manager of running brokers, and of every broker that starts"}
 	UnknownShedder  = plan.Code{ID: "DYNAMIC_UNKNOWN_STRATEGY", Template: "loadBalancerLoadSheddingStrategy is set dynamically to {value}, which is no strategy that is known: brokers take a class that does not exist without a word"}
 	NobodyBalances  = plan.Code{ID: "NOBODY_BALANCES", Template: "{key} is false and no Ballast acts: nobody balances the cluster"}
@@ -93,6 +95,7 @@ func (c *checker) configuration() {
 	}
 	c.differences()
 	c.leftovers()
+	c.connections()
 	c.fine(Configuration, "{count} settings make sense together, and brokers agree on them", plan.N("count", len(settings.Keys())))
 }
 
@@ -116,6 +119,24 @@ func (c *checker) differences() {
 			parts = append(parts, v+" on "+strings.Join(counts[v], ", "))
 		}
 		c.add(Configuration, Warning, k.Name, ConfigDiffers.Because(plan.S("values", strings.Join(parts, "; "))), "the leader's value counts for what the leader decides, and the leader changes: make them equal")
+	}
+}
+
+// connections are settings of Ballast's that name what is not there. They count only when they are needed, which may be late.
+func (c *checker) connections() {
+	var ids []string
+	for i := range c.Brokers {
+		ids = append(ids, c.Brokers[i].ID)
+	}
+	for _, id := range c.Addressed {
+		if len(ids) > 0 && !slices.Contains(ids, id) {
+			c.add(Configuration, Warning, "ballastBrokerAddresses", NoSuchBroker.Because(plan.S("broker", id), plan.S("registered", strings.Join(ids, ", "))),
+				"name the broker by its id, host:webPort as it is registered; if it is only down, this is right again when it is back")
+		}
+	}
+	if c.Keeper != "" {
+		c.add(Configuration, Warning, "ballastZooKeeper", NoZooKeeper.Because(plan.S("error", c.Keeper)),
+			"name the cluster's own ZooKeeper and the path below which its metadata is, or leave the key out: load reports that brokers do not give are missing meanwhile")
 	}
 }
 

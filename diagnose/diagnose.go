@@ -62,6 +62,8 @@ type Facts struct {
 	Silent     map[string]string            // registered brokers that did not answer -> why
 	Version    string                       // of the leader
 	Problems   []settings.Problem           // of the settings, one by one and in pairs
+	Addressed  []string                     // broker ids that ballastBrokerAddresses names
+	Keeper     string                       // why ballastZooKeeper cannot be read; "" = it can, or is not set
 	Configs    map[string]map[string]string // broker id -> its runtime configuration
 	Dynamic    map[string]string            // what was set dynamically
 	Shedders   []string                     // class names of shedding strategies that are known

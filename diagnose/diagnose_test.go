@@ -55,6 +55,10 @@ func TestCheck(t *testing.T) {
 			f.Configs["b:8080"] = map[string]string{"loadBalancerSheddingEnabled": "true", "loadBalancerServiceUnitTableViewSyncer": "None", "loadBalancerOverrideBrokerNicSpeedGbps": "1", "loadBalancerBrokerLoadTargetStd": "0.1", "advertisedAddress": "b"}
 			f.Configs["a:8080"] = map[string]string{"loadBalancerSheddingEnabled": "true", "loadBalancerServiceUnitTableViewSyncer": "None", "loadBalancerOverrideBrokerNicSpeedGbps": "2", "loadBalancerBrokerLoadTargetStd": "0.2", "advertisedAddress": "a"}
 		}, want: []string{"warning CONFIG_DIFFERS loadBalancerBrokerLoadTargetStd"}, text: "0.1 on b:8080; 0.2 on a:8080"},
+		{name: "an address of nobody", change: func(f *diagnose.Facts) { f.Addressed = []string{"a:8080", "x:8080"} },
+			want: []string{"warning BROKER_ADDRESS_UNKNOWN ballastBrokerAddresses"}, text: "names x:8080, which is no registered broker: they are a:8080, b:8080"},
+		{name: "no ZooKeeper", change: func(f *diagnose.Facts) { f.Keeper = "refused" },
+			want: []string{"warning ZOOKEEPER_UNREADABLE ballastZooKeeper"}, text: "ballastZooKeeper names: refused"},
 		{name: "dangerous leftovers", change: func(f *diagnose.Facts) {
 			f.Dynamic = map[string]string{"loadManagerClassName": extensible, "loadBalancerLoadSheddingStrategy": "org.example.Gone", "loadBalancerAutoBundleSplitEnabled": "false"}
 		}, want: []string{"warning DYNAMIC_LOAD_MANAGER loadManagerClassName", "warning DYNAMIC_UNKNOWN_STRATEGY loadBalancerLoadSheddingStrategy", "info SPLITTING_OFF loadBalancerAutoBundleSplitEnabled"}, text: "org.example.Gone"},

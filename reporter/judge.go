@@ -9,7 +9,7 @@ import (
 
 // judge says whether a report cannot be believed.
 func (b *Broker) judge(in *Reading, r *Rules) (plan.Reason, bool) {
-	if other, is := b.ofAnother(in); is {
+	if other, is := Another(b.ID, in.Report, in.Registered); is {
 		return OfAnother.Because(plan.S("other", other)), true
 	}
 	if why, bad := b.age(in, r); bad {
@@ -27,16 +27,16 @@ func (b *Broker) judge(in *Reading, r *Rules) (plan.Reason, bool) {
 	return plan.Reason{}, false
 }
 
-// ofAnother is the registered broker whose report came instead of this one's.
-func (b *Broker) ofAnother(in *Reading) (string, bool) {
-	plain, secure := in.Report.Addresses()
+// Another is the registered broker whose report came instead of that of id.
+func Another(id string, report event.BrokerReport, registered func(id string) bool) (string, bool) {
+	plain, secure := report.Addresses()
 	a, z := hostPort(plain), hostPort(secure)
-	if in.Registered == nil || a == b.ID || z == b.ID {
+	if registered == nil || a == id || z == id {
 		return "", false
 	}
-	for _, id := range []string{a, z} {
-		if id != "" && in.Registered(id) {
-			return id, true
+	for _, other := range []string{a, z} {
+		if other != "" && registered(other) {
+			return other, true
 		}
 	}
 	return "", false

@@ -124,6 +124,9 @@ func build(l *settings.Layered, r *plan.Registry, manager plan.Entry[plan.NewMan
 			return nil, Choice{}, fmt.Errorf("%s: %w", sheddingKey, err)
 		}
 		parts.Shedder, choice.Shedder = shedder.New(l.Settings), shedder.Name
+	} else if name := l.Settings.LoadBalancerLoadSheddingStrategy; asked(l, sheddingKey) && !untouched(l, sheddingKey) {
+		return nil, Choice{}, fmt.Errorf("%s is %s: the %s load manager sheds by its own rules and takes no strategy; leave the key out, "+
+			"or %s, so that the strategy chooses the load manager that has it", sheddingKey, name, manager.Name, managerKey)
 	}
 	if names := r.PlacerNames(manager.Name); len(names) > 0 {
 		name := l.Settings.LoadBalancerLoadPlacementStrategy
@@ -147,6 +150,13 @@ func build(l *settings.Layered, r *plan.Registry, manager plan.Entry[plan.NewMan
 func asked(l *settings.Layered, key string) bool {
 	v, ok := l.Value(key)
 	return ok && v.Origin != settings.OriginDefault && v.Origin != settings.OriginCluster
+}
+
+// untouched says whether a key has its default, in the words that broker.conf has for it: a cluster's whole broker.conf names
+// it whether or not its load manager reads it.
+func untouched(l *settings.Layered, key string) bool {
+	v, ok := l.Value(key)
+	return ok && v.Text == v.Key.DefaultOf(l.Version)
 }
 
 func extensibleEntry(o extensible.Options) plan.Entry[plan.NewManager] {

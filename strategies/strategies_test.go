@@ -58,7 +58,8 @@ func TestNew(t *testing.T) {
 			strategies.Choice{Manager: "modular", Shedder: "UniformLoadShedder", Placer: "RoundRobinBrokerSelector"}, ""},
 		{"what only Ballast has", "4.2.4", []string{place + "LeastLongTermMessageRateDocumented"},
 			strategies.Choice{Manager: "modular", Shedder: "ThresholdShedder", Placer: "LeastLongTermMessageRateDocumented"}, ""},
-		{"Simple has its own", "4.2.4", []string{manager + "simple", shed + "nonsense"}, strategies.Choice{Manager: "simple"}, ""},
+		{"Simple has its own", "4.2.4", []string{manager + "simple", "cluster:" + shed + "nonsense"}, strategies.Choice{Manager: "simple"}, ""},
+		{"and takes no other", "4.2.4", []string{manager + "simple", shed + "nonsense"}, strategies.Choice{}, "loadBalancerLoadSheddingStrategy is nonsense: the simple load manager"},
 		{"a blank class is Simple", "4.2.4", []string{manager + " "}, strategies.Choice{Manager: "simple"}, ""},
 
 		{"Extensible, the shedding key left alone", "4.2.4", []string{manager + "extensible"},

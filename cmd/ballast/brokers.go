@@ -66,7 +66,7 @@ func (a *app) lookOnce(ctx context.Context, wait time.Duration) (*picture, histo
 		return nil, history{}, err
 	}
 	defer s.close()
-	w := &watcher{s: s}
+	w := newWatcher(s)
 	defer w.close()
 	p, err := w.look(ctx, "", wait)
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,11 +31,8 @@ func newBundles(a *app) *cobra.Command {
 a Ballast process keeps on the log. What is not known is blank. Bundles of the brokers' own heartbeat and SLA namespaces are
 left out, unless --all.`,
 		Args: cobra.NoArgs,
-		PreRunE: func(*cobra.Command, []string) error {
-			if err := f.check(); err != nil {
-				return err
-			}
-			return checkLook(output, wait)
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			return cmp.Or(f.check(), checkLook(output, wait), flagGiven(cmd, "broker", aBroker), flagGiven(cmd, "namespace", aNamespace))
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, h, err := a.lookOnce(cmd.Context(), wait)
@@ -47,6 +45,9 @@ left out, unless --all.`,
 			rows, err := f.apply(bundleRows(p, h))
 			if err != nil {
 				return err
+			}
+			if len(rows) == 0 && f.namespace != "" {
+				fmt.Fprintln(a.stderr, f.none())
 			}
 			if output != "table" {
 				return a.encode(output, bundlesDocument{Bundles: rows, Notes: missingFrom(p, h)})
@@ -98,6 +99,15 @@ func (f *bundleFilter) known(p *picture) error {
 		ids = append(ids, p.brokers[i].ID)
 	}
 	return fmt.Errorf("--broker %q is not registered: it must be one of %s", f.broker, strings.Join(ids, ", "))
+}
+
+// none says that nothing of the namespace is shown: an empty table could be a misspelt name.
+func (f *bundleFilter) none() string {
+	owner := "any broker"
+	if f.broker != "" {
+		owner = f.broker
+	}
+	return fmt.Sprintf("no bundle of namespace %s is known to be owned by %s", f.namespace, owner)
 }
 
 func (f *bundleFilter) apply(rows []monitor.Bundle) ([]monitor.Bundle, error) {

@@ -41,7 +41,7 @@ While nobody governs the command does it by itself, holds the lock meanwhile, an
 is the favourite of every placement: with --hold it stays for so long, or until it is stopped, or the broker is gone, and moves
 away what arrives. It fails when what is on the broker, or the policies of that, cannot be known for --wait.
 ` + operationExit,
-		Args: cobra.ExactArgs(1),
+		Args: one("BROKER", aBroker),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case how.hold < 0:
@@ -79,6 +79,9 @@ away what arrives. It fails when what is on the broker, or the policies of that,
 		if o.beside {
 			return errors.New("drain does not act beside another process, which would move bundles back: the leader does it")
 		}
+		if err := flagGiven(cmd, "also", aBroker); err != nil {
+			return err
+		}
 		return check(cmd, args)
 	}
 	return cmd
@@ -91,7 +94,7 @@ func newUndrain(a *app) *cobra.Command {
 		Short: "Let a drained broker take bundles again",
 		Long: `Tells the process that governs to end the drain of a broker. While nobody governs there is nothing to end but an order that the
 next leader would go on with: undrain says so. A "ballast drain" that drains by itself ends with its process.`,
-		Args:    cobra.ExactArgs(1),
+		Args:    one("BROKER", aBroker),
 		PreRunE: func(*cobra.Command, []string) error { return flags.check() },
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.undrain(cmd.Context(), args[0], flags.reason, flags.wait)

@@ -27,6 +27,7 @@ func (e *examination) unchecked(area, about string, err error) {
 
 func (e *examination) all(ctx context.Context) {
 	e.brokers(ctx)
+	e.connections(ctx)
 	e.configuration(ctx)
 	e.permissions(ctx)
 	e.system(ctx)
@@ -59,6 +60,21 @@ func (e *examination) brokers(ctx context.Context) {
 			continue
 		}
 		e.facts.Clocks = append(e.facts.Clocks, diagnose.Clock{Broker: b.ID, Ahead: ahead.Milliseconds(), Uncertain: uncertain.Milliseconds()})
+	}
+}
+
+// connections looks whether what Ballast's settings name is there.
+func (e *examination) connections(ctx context.Context) {
+	if addresses, err := parseAddresses(e.settings.Ballast.BallastBrokerAddresses); err == nil { // connect has refused what is wrong
+		e.facts.Addressed = slices.Sorted(maps.Keys(addresses))
+	}
+	if e.keeper == nil {
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if _, err := e.keeper.Brokers(limited); err != nil && ctx.Err() == nil {
+		e.facts.Keeper = err.Error()
 	}
 }
 

@@ -22,7 +22,7 @@ func newExplain(a *app) *cobra.Command {
 		Long: `Tells the story of a bundle (tenant/namespace/0x00000000_0x40000000), of a broker (host:port) or of a cycle (its number) from
 the decision log, in sentences with the numbers that were compared: what was planned and why, what was held back or
 passed over and why, what came of it.`,
-		Args: cobra.ExactArgs(1),
+		Args: one("BUNDLE|BROKER|CYCLE", aBundle+", a broker, host:port, or the number of a cycle"),
 		PreRunE: func(_ *cobra.Command, args []string) (err error) {
 			if err := checkOutput(output); err != nil {
 				return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,7 +38,10 @@ func newLog(a *app) *cobra.Command {
 The log holds each cycle's plan or why there is none, intents and outcomes, leaders, pauses, reviewed plans and commands;
 docs/decision-log.md describes the records.`,
 		Args: cobra.NoArgs,
-		PreRunE: func(*cobra.Command, []string) (err error) {
+		PreRunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if err := cmp.Or(flagGiven(cmd, "broker", aBroker), flagGiven(cmd, "bundle", aBundle)); err != nil {
+				return err
+			}
 			o.filter.Since, o.filter.Kinds, err = o.check(time.Now())
 			return err
 		},

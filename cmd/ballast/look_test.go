@@ -68,6 +68,10 @@ func TestBrokersAndBundles(t *testing.T) {
 	if got := list("--namespace", "public/idle"); len(got) != 1 || got[0].Name != idle {
 		t.Errorf("of a namespace: %+v", got)
 	}
+	stdout, stderr, code = ballast(t, nil, "bundles", "--namespace", "nope/nope", "--admin-service-url", url)
+	if code != exitOK || !strings.Contains(stderr, "no bundle of namespace nope/nope is known to be owned by any broker") {
+		t.Errorf("of a namespace that there is not: exit %d, %s%s", code, stdout, stderr)
+	}
 	if got := list("--all", "--sort", "name", "--limit", "2"); len(got) != 2 || got[0].Name > got[1].Name {
 		t.Errorf("by name: %+v", got)
 	}

@@ -119,10 +119,11 @@ Exit code: 0 a switch would work or there is nothing to do, 2 it is refused, 1 a
 }
 
 func oneName(_ *cobra.Command, args []string) error {
-	if len(args) != 1 || strings.TrimSpace(args[0]) == "" {
-		return fmt.Errorf("%d names given: it must be one load manager, simple, modular, extensible or a class name", len(args))
+	const what = "one load manager, simple, modular, extensible or a class name"
+	if len(args) != 1 {
+		return fmt.Errorf("%d names given: it must be %s", len(args), what)
 	}
-	return nil
+	return notBlank("NAME", args[0], what)
 }
 
 // managers asks every broker what it runs.

@@ -22,6 +22,7 @@ type managed struct {
 	dynamic map[string]string
 	asked   []string // requests that change something
 	extra   map[string]string
+	refused string // a path that is answered with 403
 	reports map[manager.Kind]string
 }
 
@@ -74,6 +75,9 @@ func (m *managed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	answer, ok := answers[r.URL.Path]
 	switch {
+	case m.refused == r.URL.Path:
+		w.WriteHeader(http.StatusForbidden)
+		answer = `{"reason":"not allowed"}`
 	case !ok:
 		w.WriteHeader(http.StatusNotFound)
 		answer = `{"reason":"not found"}`

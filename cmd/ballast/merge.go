@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/ballast-lb/ballast/topics"
@@ -18,12 +19,14 @@ type received struct {
 	err error
 }
 
-// merge delivers the messages of several topics. stop ends the subscriptions and what reads them.
-func merge(ctx context.Context, log topics.Log, names []string, from topics.Position) (<-chan received, func(), error) {
+// merge delivers the messages of several topics. stop ends the subscriptions and what reads them. Topics that do not exist are
+// handed to absent; when none exists that is the error.
+func merge(ctx context.Context, log topics.Log, names []string, from topics.Position, absent func(topic string)) (<-chan received, func(), error) {
 	ctx, cancel := context.WithCancel(ctx)
 	out := make(chan received)
 	var wg sync.WaitGroup
 	var subs []topics.Subscription
+	var missing []string
 	stop := func() {
 		cancel()
 		for _, sub := range subs {
@@ -33,11 +36,22 @@ func merge(ctx context.Context, log topics.Log, names []string, from topics.Posi
 	}
 	for _, name := range names {
 		sub, err := log.Subscribe(ctx, name, topics.SubscribeOptions{From: from, Existing: true, Compacted: from == topics.Earliest && compacted[name]})
+		if errors.Is(err, topics.ErrNoTopic) {
+			missing = append(missing, name)
+			continue
+		}
 		if err != nil {
 			stop()
 			return nil, nil, fmt.Errorf("subscribe to %s: %w", name, err)
 		}
 		subs = append(subs, sub)
+	}
+	if len(subs) == 0 {
+		stop()
+		return nil, nil, fmt.Errorf("nothing was written to %s yet: %w", strings.Join(missing, ", "), topics.ErrNoTopic)
+	}
+	for _, name := range missing {
+		absent(name)
 	}
 	for _, sub := range subs {
 		wg.Add(1)

@@ -44,7 +44,7 @@ func (a *app) monitor(ctx context.Context, every time.Duration, count int) error
 		return err
 	}
 	defer s.close()
-	w := &watcher{s: s}
+	w := newWatcher(s)
 	defer w.close()
 	m := &tables{}
 	clock := control.SystemClock{}
@@ -78,7 +78,12 @@ func (m *tables) print(w io.Writer, p *picture, h history) {
 	own := false
 	for i := range p.brokers {
 		b := &p.brokers[i]
+		if b.stored != "" {
+			fmt.Fprintf(w, "(%s: read from ZooKeeper, which may be older)\n", b.ID)
+		}
 		switch {
+		case b.another:
+			fmt.Fprintf(w, "Nothing is known of broker %s: %s\n\n", b.ID, b.Error)
 		case b.local != nil:
 			avg := m.averages.Hear(b.ID, b.local)
 			if kept, ok := h.brokers[b.ID]; ok {

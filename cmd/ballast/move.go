@@ -24,9 +24,9 @@ func newMove(a *app) *cobra.Command {
 		Long: `Unloads a bundle (tenant/namespace/0x........_0x........) to a broker (host:port as the registry has it) and waits until
 that broker owns it. Isolation policies hold: an unload over admin REST would ignore them.
 ` + operationExit,
-		Args: cobra.ExactArgs(1),
+		Args: one("BUNDLE", aBundle),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if to == "" {
+			if strings.TrimSpace(to) == "" {
 				return errors.New("--to is missing: name the broker that the bundle shall move to")
 			}
 			return a.operate(cmd.Context(), o, operateWait, func(l *live) ([]plan.Decision, []plan.LeftOut, error) {
@@ -67,7 +67,7 @@ func newUnload(a *app) *cobra.Command {
 		Long: `Unloads a bundle, or one after the other all bundles of a namespace that are owned, at the pace of ballastMaxTopicsPerSecond.
 The cluster chooses who owns them next, at their next lookup.
 ` + operationExit,
-		Args: cobra.ExactArgs(1),
+		Args: one("BUNDLE|NAMESPACE", aBundle+", or "+aNamespace),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.operate(cmd.Context(), o, operateWait, func(l *live) ([]plan.Decision, []plan.LeftOut, error) {
 				names, err := l.named(cmd.Context(), args[0])

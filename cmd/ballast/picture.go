@@ -14,6 +14,8 @@ import (
 	"github.com/ballast-lb/ballast/control"
 	"github.com/ballast-lb/ballast/event"
 	"github.com/ballast-lb/ballast/manager"
+	"github.com/ballast-lb/ballast/plan"
+	"github.com/ballast-lb/ballast/reporter"
 )
 
 // statsSource is where the statistics of an Extensible broker's bundles come from.
@@ -30,6 +32,8 @@ type seen struct {
 	stats     []event.NamedBundleStats // of all its bundles that have topics in use
 	statsRead bool
 	owned     []string // bundles that it owns, those without topics too
+	stored    string   // why its load report is the one in ZooKeeper; "" = it is its own
+	another   bool     // another broker answers at its address: Error says which
 }
 
 // picture is what the brokers say about their load now.
@@ -44,9 +48,18 @@ type picture struct {
 // watcher looks at the brokers' load. It asks each broker for its load report; where one is Extensible it follows the topics
 // that such brokers publish on.
 type watcher struct {
-	s     *session
-	views *control.Views // nil until an Extensible broker was seen
-	stop  func()
+	s      *session
+	stored reporter.Reports // where reports are that brokers do not give; nil = nowhere
+	views  *control.Views   // nil until an Extensible broker was seen
+	stop   func()
+}
+
+func newWatcher(s *session) *watcher {
+	w := &watcher{s: s}
+	if s.keeper != nil {
+		w.stored = s.keeper
+	}
+	return w
 }
 
 func (w *watcher) close() {
@@ -82,6 +95,10 @@ func (w *watcher) look(ctx context.Context, only string, wait time.Duration) (*p
 	if err != nil {
 		return nil, err
 	}
+	registered := map[string]bool{}
+	for i := range brokers {
+		registered[brokers[i].ID] = true
+	}
 	if only != "" {
 		if brokers, err = pick(brokers, only); err != nil {
 			return nil, err
@@ -95,7 +112,7 @@ func (w *watcher) look(ctx context.Context, only string, wait time.Duration) (*p
 	g.SetLimit(8)
 	for i := range brokers {
 		g.Go(func() error {
-			p.brokers[i] = s.see(ctx, &brokers[i], silent[brokers[i].ID])
+			p.brokers[i] = w.see(ctx, &brokers[i], silent[brokers[i].ID], registered)
 			return nil
 		})
 	}
@@ -128,30 +145,61 @@ func pick(brokers []cluster.Broker, id string) ([]cluster.Broker, error) {
 	return nil, fmt.Errorf("broker %q is not registered: it must be one of %v", id, ids)
 }
 
-// see asks one broker for its load report and its bundles.
-func (s *session) see(ctx context.Context, b *cluster.Broker, failed error) seen {
+// see asks one broker for its load report and its bundles. A report that it does not give is read where it is stored; that of
+// another broker is none.
+func (w *watcher) see(ctx context.Context, b *cluster.Broker, failed error, registered map[string]bool) seen {
+	s := w.s
 	out := seen{Broker: manager.Broker{ID: b.ID, Version: b.Version, Configured: b.LoadManager}}
-	if failed != nil {
-		out.Error = failed.Error()
-		return out
+	err := failed
+	if err == nil {
+		out.document, err = s.cluster.LoadReportDocument(ctx, b.ID)
 	}
-	var err error
-	out.document, err = s.cluster.LoadReportDocument(ctx, b.ID)
 	switch {
 	case errors.Is(err, admin.Unsupported):
 		out.Report = manager.UnsupportedReport
 		out.stats, err = s.cluster.BundleStats(ctx, b.ID)
 		out.statsRead = err == nil
-	case err == nil:
-		err = out.decode()
+	case err != nil:
+		err = w.fetch(ctx, &out, err)
+	default:
+		if err = out.decode(); err != nil {
+			err = w.fetch(ctx, &out, err)
+		}
+	}
+	if other, is := reporter.Another(b.ID, event.BrokerReport{Local: out.local, Simple: out.report}, func(id string) bool { return registered[id] }); is {
+		why := reporter.OfAnother.Because(plan.S("other", other))
+		return seen{Broker: manager.Broker{ID: b.ID, Error: fmt.Sprintf("%s (%s)", why, why.Code)}, another: true}
 	}
 	if err == nil {
-		out.owned, err = s.cluster.Owned(ctx, b.ID)
+		if err = failed; err == nil {
+			out.owned, err = s.cluster.Owned(ctx, b.ID)
+		}
 	}
 	if err != nil {
 		out.Error = err.Error()
 	}
 	return out
+}
+
+// fetch takes the report that a broker did not give, because of why, from where it is stored.
+func (w *watcher) fetch(ctx context.Context, out *seen, why error) error {
+	if w.stored == nil || ctx.Err() != nil {
+		return why
+	}
+	limited, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	report, err := w.stored.LoadReport(limited, out.ID)
+	if err == nil {
+		out.document, err = report.MarshalJSON()
+	}
+	if err == nil {
+		err = out.decode()
+	}
+	if err != nil {
+		return fmt.Errorf("%w; %w", why, err)
+	}
+	out.stored = why.Error()
+	return nil
 }
 
 // decode reads the load report.

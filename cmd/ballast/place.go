@@ -32,7 +32,7 @@ each is followed until the broker has the bundle. Without, nothing is changed.
 Only for clusters with the Extensible load manager. Refuses while a Ballast process acts on the cluster.
 
 Exit code: 0 there is nothing to do or all was done, 2 there is a plan, 1 an error or something was not placed.`,
-		Args: cobra.ExactArgs(1),
+		Args: one("NAMESPACE", aNamespace),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cy, err := a.place(cmd.Context(), args[0], execute, wait)
 			if err != nil {

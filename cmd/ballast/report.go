@@ -26,7 +26,7 @@ Modular one, from the load data that it publishes, from the statistics of its to
 			if len(args) != 1 {
 				return fmt.Errorf("%d brokers given: it must be one broker id, host:webPort", len(args))
 			}
-			return nil
+			return notBlank("BROKER", args[0], aBroker)
 		},
 		PreRunE: func(*cobra.Command, []string) error {
 			if output != "json" && output != "yaml" {
@@ -55,13 +55,16 @@ func (a *app) report(ctx context.Context, broker string, wait time.Duration) (js
 		return nil, err
 	}
 	defer s.close()
-	w := &watcher{s: s}
+	w := newWatcher(s)
 	defer w.close()
 	p, err := w.look(ctx, broker, wait)
 	if err != nil {
 		return nil, err
 	}
 	b := &p.brokers[0]
+	if b.stored != "" {
+		s.logger.Warn("the load report is read from ZooKeeper, where it may be older", "broker", broker, "why", b.stored)
+	}
 	switch {
 	case b.local != nil || b.report != nil:
 		return json.RawMessage(b.document), nil

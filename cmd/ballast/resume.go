@@ -16,12 +16,12 @@ func newApprove(a *app) *cobra.Command {
 	return simpleCommand(a, control.CommandApprove, "approve ID", "Let a plan run that waits for review",
 		`With ballastReview=true a plan waits in the decision log; "ballast log --kind plan" shows it with its ID. What was reviewed is
 what runs: when a bundle is not where it was, a broker came or went, or the guard would hold anything back by now, the
-plan is refused and the next cycle plans anew.`, cobra.ExactArgs(1))
+plan is refused and the next cycle plans anew.`, one("ID", aPlan))
 }
 
 func newDiscard(a *app) *cobra.Command {
 	return simpleCommand(a, control.CommandDiscard, "discard ID", "Drop a plan that waits for review",
-		"The plan is not carried out; the next cycle plans anew.", cobra.ExactArgs(1))
+		"The plan is not carried out; the next cycle plans anew.", one("ID", aPlan))
 }
 
 // simpleCommand is a command to the leader whose one argument, if any, is the plan.

@@ -173,7 +173,13 @@ func bundleRows(p *picture, h history) []monitor.Bundle {
 func missingFrom(p *picture, h history) (notes []string) {
 	for i := range p.brokers {
 		b := &p.brokers[i]
+		if b.stored != "" {
+			notes = append(notes, fmt.Sprintf("%s: the load report in ZooKeeper is shown, which may be older, as it does not give its own: %s", b.ID, b.stored))
+		}
 		switch {
+		case b.Error != "" && b.Error == b.stored:
+		case b.another:
+			notes = append(notes, fmt.Sprintf("nothing is known of %s: %s", b.ID, b.Error))
 		case b.Error != "":
 			notes = append(notes, fmt.Sprintf("%s does not say everything: %s", b.ID, b.Error))
 		case b.load != nil && b.load.Estimated:

@@ -34,7 +34,7 @@ func newSplit(a *app) *cobra.Command {
 LARGEST is the bundle with most topics, HOT the one with most throughput, of the cluster or of --namespace; of bundles with
 at least two topics, as a split divides no topic. The parts stay on their broker; with --unload they are placed anew.
 ` + operationExit,
-		Args: cobra.ExactArgs(1),
+		Args: one("BUNDLE", aBundle+", or LARGEST or HOT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.operate(cmd.Context(), o, operateWait, func(l *live) ([]plan.Decision, []plan.LeftOut, error) {
 				if err := l.statistics(cmd.Context()); err != nil {

@@ -88,7 +88,7 @@ func newTail(a *app) *cobra.Command {
 		Long: `Prints events as they come, decoded, one JSON object a line. TOPIC is one of
 ` + tailShort() + `,
 or a full topic name; without any: load, top and ownership. An event that is not what belongs on its topic is shown as it
-is, with why. Tombstones that the client library drops on the ownership topic are
+is, with why. A topic that does not exist yet is named and left out. Tombstones that the client library drops on the ownership topic are
 fetched and marked as recovered.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if count < 0 {
@@ -143,7 +143,9 @@ func (a *app) tail(cmd *cobra.Command, names []string, from topics.Position, cou
 		return err
 	}
 	defer s.close()
-	messages, stop, err := merge(cmd.Context(), s.log, names, from)
+	messages, stop, err := merge(cmd.Context(), s.log, names, from, func(topic string) {
+		fmt.Fprintf(a.stderr, "%s does not exist: nobody has written it yet, and it is not followed\n", topic)
+	})
 	if err != nil {
 		return err
 	}

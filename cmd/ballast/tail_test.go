@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,5 +36,36 @@ func TestTailDecodesByTopic(t *testing.T) {
 	}
 	if _, err := tailNames([]string{"nothing"}); err == nil || !strings.Contains(err.Error(), "commands") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestTailOfMissingTopics: topics that nobody has written are named and the others followed; without any there is nothing to follow.
+func TestTailOfMissingTopics(t *testing.T) {
+	log := topics.NewMemory(topics.MemoryOptions{})
+	defer log.Close()
+	publisher, err := log.Publisher(t.Context(), topics.Decisions, topics.PublishOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer publisher.Close()
+	if _, err := publisher.Publish(t.Context(), "k", []byte(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	var absent []string
+	note := func(topic string) { absent = append(absent, topic) }
+	messages, stop, err := merge(t.Context(), log, []string{topics.Commands, topics.Decisions, topics.Reported}, topics.Earliest, note)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := <-messages; m.err != nil || m.Topic != topics.Decisions {
+		t.Errorf("%+v", m)
+	}
+	stop()
+	if want := []string{topics.Commands, topics.Reported}; !slices.Equal(absent, want) {
+		t.Errorf("absent are %q, want %q", absent, want)
+	}
+	_, _, err = merge(t.Context(), log, []string{topics.Commands, topics.Reported}, topics.Earliest, note)
+	if !errors.Is(err, topics.ErrNoTopic) || !strings.Contains(err.Error(), topics.Commands) || len(absent) != 2 {
+		t.Errorf("none of them: %v, %q", err, absent)
 	}
 }

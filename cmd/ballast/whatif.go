@@ -27,7 +27,10 @@ traffic of its bundles. Without any assumption it says how much room there is no
 
 It changes nothing. Exit code: 0, or 1 for an error.`,
 		Args: cobra.NoArgs,
-		PreRunE: func(*cobra.Command, []string) (err error) {
+		PreRunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if err := flagGiven(cmd, "lose", aBroker); err != nil {
+				return err
+			}
 			if s.Traffic, err = parseFactor(traffic); err != nil {
 				return err
 			}

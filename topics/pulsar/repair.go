@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -183,7 +184,7 @@ func (s *persistent) patient(h *hole, err error) bool {
 }
 
 func (s *persistent) lost(after position, n int64, why string, err error) {
-	s.logger.Error("messages lost", "count", n, "reason", why, "after", after.id(), "error", err)
+	s.logger.Error("messages lost", "count", n, "reason", why, "after", after.id(), cause(err))
 	s.change(func(st *topics.Status) {
 		st.Lost += n
 		st.LastError = fmt.Sprintf("%d messages lost after %v: %s", n, after.id(), why)
@@ -191,9 +192,17 @@ func (s *persistent) lost(after position, n int64, why string, err error) {
 }
 
 func (s *persistent) uncertain(after position, why string, err error) {
-	s.logger.Warn("messages may be missing", "reason", why, "after", after.id(), "error", err)
+	s.logger.Warn("messages may be missing", "reason", why, "after", after.id(), cause(err))
 	s.change(func(st *topics.Status) {
 		st.Uncertain++
 		st.LastError = fmt.Sprintf("messages may be missing after %v: %s", after.id(), why)
 	})
+}
+
+// cause is an error as an attribute of a log line; none without one, which handlers leave out.
+func cause(err error) slog.Attr {
+	if err == nil {
+		return slog.Attr{}
+	}
+	return slog.Any("error", err)
 }
