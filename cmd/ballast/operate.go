@@ -177,6 +177,7 @@ func (a *app) operateOn(ctx context.Context, l *live, o operation, wait time.Dur
 	if o.execute && len(out.Plan) > 0 {
 		m, end := l.manual(o.beside)
 		defer end()
+		m.Exact = true
 		if err := m.Begin(ctx); err != nil {
 			return control.Beside(err, "stop it first, or pass --beside-leader")
 		}
