@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ballast-lb/ballast/cluster"
@@ -64,6 +65,8 @@ type LoneDrain struct {
 	Manual *Manual
 	Points float64 // see drain.Input
 	Logger *slog.Logger
+
+	Destinations Destinations // what the cluster makes of them; "" = it is bound by them
 }
 
 // Drained is what a LoneDrain did.
@@ -75,21 +78,69 @@ type Drained struct {
 	LeftOut  []plan.LeftOut  // likewise
 }
 
-// drainRounds is how many rounds in a row may move nothing before a drain gives up.
-const drainRounds = 10
+const (
+	drainRounds = 10 // in a row, of which nothing can be done, before a drain gives up
+	drainTries  = 5  // of a bundle in a row that may fail before a drain gives up, once nothing else is left
+)
+
+// drainFailures bounds the rest of a bundle whose move failed. It is twice as long after each failure, and drainTries end that before.
+const drainFailures = time.Hour
+
+// loneTries is what a LoneDrain remembers of its moves.
+type loneTries struct {
+	failed map[string]bool // bundles whose last move failed
+	guard  guard.State     // which of them rest
+}
+
+func newLoneTries() *loneTries {
+	return &loneTries{map[string]bool{}, guard.State{Version: guard.StateVersion, Failed: map[string]int64{}, Failures: map[string]int{}}}
+}
+
+// learn notes what came of a move.
+func (t *loneTries) learn(x Outcome, now time.Time) {
+	bundle := x.Decision.Bundle
+	t.failed[bundle] = !x.left()
+	switch {
+	case x.left():
+		delete(t.guard.Failed, bundle)
+		delete(t.guard.Failures, bundle)
+	case x.Result != Skipped: // that was not tried
+		t.guard.Failed[bundle] = now.UnixMilli()
+		t.guard.Failures[bundle]++
+	}
+}
+
+// stuck are the bundles that failed too often, if nothing else of a round will be tried. rest says whether some of it rests.
+func (t *loneTries) stuck(r *drainRound) (names []string, rest bool) {
+	refused := map[string]string{}
+	for _, x := range r.verdict.Refused {
+		refused[x.Decision.Bundle] = x.Why.Code
+		rest = rest || x.Why.Code == guard.FailedRecently.ID
+	}
+	for _, d := range r.plan.Decisions {
+		switch code := refused[d.Bundle]; {
+		case t.guard.Failures[d.Bundle] >= drainTries:
+			names = append(names, d.Bundle)
+		case code == "" || code == guard.CycleBudget.ID || code == guard.FailedRecently.ID:
+			return nil, rest
+		}
+	}
+	return names, rest
+}
 
 // Plan is the first round, of which nothing is done; the look is replaced by what it was planned from.
 func (d *LoneDrain) Plan(ctx context.Context, look *Look) drain.Plan {
-	r, _ := d.round(ctx, newDrainer(d.Asks, d.Manual.Clock, d.Logger), look, nil)
+	r, _ := d.round(ctx, newDrainer(d.Asks, d.Manual.Clock, d.Logger), look, newLoneTries())
 	look.Snapshot = r.snap
 	return r.plan
 }
 
-func (d *LoneDrain) round(ctx context.Context, plans *drainer, look *Look, failed map[string]bool) (drainRound, bool) {
-	limits := guard.Limits{BundlesPerCycle: d.Manual.Limits.BundlesPerCycle, TopicsPerSecond: d.Manual.Limits.TopicsPerSecond}
-	return plans.round(ctx, drain.Input{Snapshot: look.Snapshot, Policies: policies(look.Snapshot), Broker: d.Broker, Others: d.Also, Failed: failed, Points: d.Points},
+func (d *LoneDrain) round(ctx context.Context, plans *drainer, look *Look, tries *loneTries) (drainRound, bool) {
+	limits := guard.Limits{BundlesPerCycle: d.Manual.Limits.BundlesPerCycle, TopicsPerSecond: d.Manual.Limits.TopicsPerSecond,
+		FailureCoolDown: drainFailures.Milliseconds()}
+	return plans.round(ctx, drain.Input{Snapshot: look.Snapshot, Policies: policies(look.Snapshot), Broker: d.Broker, Others: d.Also, Failed: tries.failed, Points: d.Points},
 		d.Why, func(snap *cluster.Snapshot, ds []plan.Decision) guard.Verdict {
-			return guard.Check(snap, ds, policies(snap), guard.State{Version: 1}, limits)
+			return guard.Check(snap, ds, policies(snap), tries.guard, limits)
 		})
 }
 
@@ -105,9 +156,10 @@ func (d *LoneDrain) Run(ctx context.Context) (*Drained, error) {
 }
 
 func (d *LoneDrain) run(ctx context.Context, out *Drained) error {
-	clock, plans, failed := d.Manual.Clock, newDrainer(d.Asks, d.Manual.Clock, d.Logger), map[string]bool{}
-	var end time.Time              // of the hold; zero before the broker was empty
-	idle, lately := 0, clock.Now() // since when it is not known what is on the broker, or whether that may leave
+	clock, plans, tries := d.Manual.Clock, newDrainer(d.Asks, d.Manual.Clock, d.Logger), newLoneTries()
+	var end time.Time     // of the hold; zero before the broker was empty
+	idle, vain := 0, 0    // rounds in a row of which nothing could be done, and which tried and moved nothing
+	lately := clock.Now() // since when it is not known what is on the broker, or whether that may leave
 	for {
 		look, err := Trusted(ctx, d.Viewer, clock, later(clock.Now(), end).Add(d.Wait), func(l *Look) bool { return l.Snapshot.BrokerIndex(d.Broker) < 0 })
 		if err != nil {
@@ -119,13 +171,13 @@ func (d *LoneDrain) run(ctx context.Context, out *Drained) error {
 			out.Empty = true
 			return nil
 		}
-		r, asked := d.round(ctx, plans, look, failed)
+		r, asked := d.round(ctx, plans, look, tries)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		moved := 0
+		moved, tried, pause := 0, 0, drainPause
 		if asked {
-			if moved, err = d.move(ctx, &r, failed, out); err != nil {
+			if moved, tried, err = d.move(ctx, &r, tries, out); err != nil {
 				return err
 			}
 		}
@@ -135,10 +187,20 @@ func (d *LoneDrain) run(ctx context.Context, out *Drained) error {
 			d.Logger.Info("the broker is empty", "broker", d.Broker, "moved", len(out.Outcomes), "stay", len(r.plan.Stay))
 			end = now.Add(d.Hold)
 		case moved > 0:
-			idle = 0
+			idle, vain = 0, 0
 		case len(r.plan.Decisions) > 0:
-			if idle++; idle >= drainRounds {
-				return fmt.Errorf("%d bundles do not leave %s after %d tries", len(r.plan.Decisions), d.Broker, drainRounds)
+			switch names, rest := tries.stuck(&r); {
+			case len(names) > 0:
+				return d.givesUp(names)
+			case tried > 0:
+				idle, vain = 0, vain+1
+				pause = min(drainPause<<min(vain, 10), drainSlow)
+			case rest:
+				pause = drainWatch
+			default:
+				if idle++; idle >= drainRounds {
+					return fmt.Errorf("%d bundles do not leave %s after %d tries", len(r.plan.Decisions), d.Broker, drainRounds)
+				}
 			}
 		}
 		doubt := unknown(out.LeftOut)
@@ -155,27 +217,47 @@ func (d *LoneDrain) run(ctx context.Context, out *Drained) error {
 			return fmt.Errorf("%s is not empty: %s %s (%s)", d.Broker, doubt.Bundle, doubt.Why, doubt.Why.Code)
 		}
 		if moved == 0 {
-			if err := clock.Sleep(ctx, drainPause); err != nil {
+			if err := clock.Sleep(ctx, pause); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// move does what a round lets run, and notes what it left.
-func (d *LoneDrain) move(ctx context.Context, r *drainRound, failed map[string]bool, out *Drained) (moved int, err error) {
+// givesUp says which bundles do not leave, and what may be done about it.
+func (d *LoneDrain) givesUp(names []string) error {
+	const most = 10 // that are named
+	list, how := strings.Join(names[:min(len(names), most)], ", "), "what came of each move says why"
+	if more := len(names) - most; more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	switch d.Destinations {
+	case Ignored:
+		how = "the Simple load manager takes no destination and chose this broker again: stop the broker, which leaves them to the others, or drain it again once it is not the least loaded one"
+	case Hinted:
+		how = "the Modular load manager takes a destination for a hint: stop the broker, which leaves them to the others, or drain it again later"
+	}
+	return fmt.Errorf("%s is not empty: %d bundles come back or do not leave, after %d tries of each: %s; %s", d.Broker, len(names), drainTries, list, how)
+}
+
+// move does what a round lets run, and notes what it left. tried are the moves that failed or succeeded, and were not skipped.
+func (d *LoneDrain) move(ctx context.Context, r *drainRound, tries *loneTries, out *Drained) (moved, tried int, err error) {
 	out.Empty, out.LeftOut = r.plan.Empty(), slices.Concat(r.plan.Stay, r.plan.Waiting)
 	out.Refused = slices.DeleteFunc(r.verdict.Refused, func(x guard.Refusal) bool { return x.Why.Code == guard.CycleBudget.ID })
 	out.Plan = append(out.Plan, r.verdict.Run...)
 	err = d.Manual.Run(ctx, r.verdict.Run, func(x Outcome) {
 		out.Outcomes = append(out.Outcomes, x)
-		if failed[x.Decision.Bundle] = x.Failed(); !x.Failed() {
+		tries.learn(x, d.Manual.Clock.Now())
+		if x.left() {
 			moved++
+		}
+		if x.Result != Skipped {
+			tried++
 		}
 		d.Logger.Info("drain", "bundle", x.Decision.Bundle, "to", x.Decision.Destination, "result", x.Result, "millis", x.Millis, "why", x.Why)
 	})
 	out.Plan = out.Plan[:len(out.Outcomes)] // what was not begun is planned anew
-	return moved, err
+	return moved, tried, err
 }
 
 // unknown is the first of what a round left of which it is not known whether it is there, or may leave.

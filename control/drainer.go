@@ -85,9 +85,13 @@ func (d *drainer) round(ctx context.Context, in drain.Input, why string, check f
 	}
 	var doubts []plan.LeftOut
 	at, asked := in.Snapshot.BrokerIndex(id), false
-	if d.asks.Owned != nil && at >= 0 && (r.plan.Empty() || d.asks.Reported && !in.Snapshot.Brokers[at].Stale.IsZero()) {
+	stale := at >= 0 && !in.Snapshot.Brokers[at].Stale.IsZero()
+	// A report still names what has left since: before anything runs the broker is asked, too.
+	if d.asks.Owned != nil && at >= 0 && (r.plan.Empty() || d.asks.Reported && (stale || len(r.verdict.Run) > 0)) {
 		asked = true
 		switch owned, err := d.asks.Owned(ctx, id); {
+		case err != nil && !stale && !r.plan.Empty():
+			d.logger.Debug("a drain goes by what the broker reported", "broker", id, "error", err)
 		case err != nil:
 			doubts = append(doubts, plan.LeftOut{Broker: id, Why: drain.NotTold.Because(plan.S("broker", id), plan.S("error", err.Error()))})
 		case d.asks.Reported:

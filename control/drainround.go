@@ -47,7 +47,7 @@ func (c *Controller) drainRound(ctx context.Context) error {
 		}
 		tried += len(outcomes)
 		for _, out := range outcomes {
-			if out.Failed() {
+			if !out.left() {
 				c.drain.failed[out.Decision.Bundle] = true
 				continue
 			}

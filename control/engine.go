@@ -63,7 +63,7 @@ func (m *onReports) Shed(snap *cluster.Snapshot, state plan.State, rnd plan.Rand
 		p.Decisions = withoutDestinations(p.Decisions, trace)
 	}
 	if n := len(p.Decisions); n > 0 {
-		p.Advice = append(slices.Clip(p.Advice), plan.LeftOut{Why: m.promise(snap, n)})
+		p.Advice = append(slices.Clip(p.Advice), plan.LeftOut{Why: m.o.Promise(snap.Settings.LoadBalancerPlacementStrategy, n)})
 	}
 	return p, next
 }
@@ -115,15 +115,15 @@ func withoutDestinations(decisions []plan.Decision, trace *plan.Trace) []plan.De
 	return out
 }
 
-// promise says what can be promised about n moves.
-func (m *onReports) promise(snap *cluster.Snapshot, n int) plan.Reason {
+// Promise says what can be promised about n moves on a cluster that places by a strategy.
+func (o EngineOptions) Promise(strategy string, n int) plan.Reason {
 	var l Landings
-	if m.o.Landings != nil {
-		l = m.o.Landings()
+	if o.Landings != nil {
+		l = o.Landings()
 	}
-	moves, attempts, requests := plan.N("moves", n), plan.N("attempts", m.o.Attempts), plan.N("requests", l.Requests)
-	if m.o.Destinations == Ignored {
-		return DestinationIgnored.Because(plan.S("strategy", snap.Settings.LoadBalancerPlacementStrategy), plan.N("usual", 1), plan.N("of", 10),
+	moves, attempts, requests := plan.N("moves", n), plan.N("attempts", o.Attempts), plan.N("requests", l.Requests)
+	if o.Destinations == Ignored {
+		return DestinationIgnored.Because(plan.S("strategy", strategy), plan.N("usual", 1), plan.N("of", 10),
 			moves, attempts, plan.N("back", l.Back), requests)
 	}
 	return DestinationIsHint.Because(plan.N("usual", 21), plan.N("of", 25), moves, attempts, plan.N("honoured", l.Honoured), requests)

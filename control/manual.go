@@ -23,6 +23,7 @@ type Manual struct {
 	Actor    Actor
 	Clock    Clock
 	Limits   guard.Limits
+	Exact    bool // a move is done only once its destination owns the bundle, and not when it was released
 }
 
 // Begin takes the lock; ErrNotHolder means that another process acts.
@@ -57,14 +58,18 @@ func (m *Manual) Run(ctx context.Context, ds []plan.Decision, each func(Outcome)
 		} else if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := m.append(ctx, Record{Kind: KindIntent, Decision: &d}); err != nil {
+		intent := m.stamped(Record{Kind: KindIntent, Decision: &d})
+		if err := m.append(ctx, intent); err != nil {
 			return err
 		}
 		out := m.Actor.Run(ctx, d)
+		if m.Exact && out.Result == Done && d.Destination != "" && out.Owner != d.Destination {
+			out.Result, out.Why = TimedOut, out.Why+": its first client decides where it goes, which may be another broker than "+d.Destination
+		}
 		each(out)
 		// Also when ctx has ended meanwhile: an intent must not stand without what came of it.
 		written, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		err := m.append(written, Record{Kind: KindOutcome, Outcome: &out})
+		err := m.append(written, m.stamped(Record{Kind: KindOutcome, Of: intent.Key(), Outcome: &out}))
 		cancel()
 		if err != nil {
 			return err
@@ -90,7 +95,7 @@ func (m *Manual) Change(ctx context.Context, c Command, begins string, do func(c
 			return fmt.Errorf("stopped before %s: %w", c.What, err)
 		}
 	}
-	if err := m.append(ctx, Record{Kind: KindCommand, Command: &c, Answer: &Answer{Begun: true, Text: begins}}); err != nil {
+	if err := m.append(ctx, m.stamped(Record{Kind: KindCommand, Command: &c, Answer: &Answer{Begun: true, Text: begins}})); err != nil {
 		return err
 	}
 	answer, err := do(ctx)
@@ -99,11 +104,16 @@ func (m *Manual) Change(ctx context.Context, c Command, begins string, do func(c
 	}
 	written, cancel := context.WithTimeout(context.WithoutCancel(ctx), changeRecorded) // also when ctx has ended meanwhile
 	defer cancel()
-	return errors.Join(err, m.append(written, Record{Kind: KindCommand, Command: &c, Answer: &answer}))
+	return errors.Join(err, m.append(written, m.stamped(Record{Kind: KindCommand, Command: &c, Answer: &answer})))
+}
+
+// stamped is a record that is made now.
+func (m *Manual) stamped(r Record) Record {
+	r.Version, r.At, r.Instance, r.Mode = RecordVersion, m.Clock.Now().UnixMilli(), m.Instance, Govern
+	return r
 }
 
 func (m *Manual) append(ctx context.Context, r Record) error {
-	r.Version, r.At, r.Instance, r.Mode = RecordVersion, m.Clock.Now().UnixMilli(), m.Instance, Govern
 	if err := m.Journal.Append(ctx, r); err != nil {
 		return fmt.Errorf("decision log: %w", err)
 	}
@@ -112,6 +122,9 @@ func (m *Manual) append(ctx context.Context, r Record) error {
 
 // Failed says whether an outcome is not what was asked for.
 func (o Outcome) Failed() bool { return o.Result != Done }
+
+// left says whether a bundle is where it was no longer, wherever it is now: that is what a drain wants of a move.
+func (o Outcome) left() bool { return o.Result == Done || o.Result == Elsewhere }
 
 // PolicyView evaluates the snapshot's policies over its brokers; nil for a cluster without any.
 func PolicyView(snap *cluster.Snapshot) *policy.View { return policies(snap) }

@@ -132,3 +132,34 @@ func TestManualChange(t *testing.T) {
 type brokenJournal struct{}
 
 func (brokenJournal) Append(context.Context, control.Record) error { return errors.New("no bookie") }
+
+// A move that was asked for by name is done when its destination owns the bundle; what was merely released is not, except for those
+// who want it away from where it was. The outcome says which intent it answers.
+func TestManualIsExact(t *testing.T) {
+	for _, exact := range []bool{true, false} {
+		for _, tc := range []struct {
+			to, lands string
+			want      control.Result
+		}{{c, "", control.TimedOut}, {"", "", control.Done}, {c, c, control.Done}} {
+			cl, clock, j := &wayward{owner: a, script: []string{tc.lands}}, &testClock{now: time.Unix(9, 0)}, &memoryJournal{}
+			m := &control.Manual{Instance: "desk", Cluster: cl, Journal: j, Clock: clock, Exact: exact,
+				Actor: control.NewCoaxer(cl, cl, clock, control.ExecLimits{Request: time.Minute, Verify: 30 * time.Second, Poll: time.Second}, control.Hinted, 3)}
+			var out control.Outcome
+			if err := m.Run(t.Context(), []plan.Decision{transfer(ns+"/0x00000000_0x40000000", a, tc.to)}, func(x control.Outcome) { out = x }); err != nil {
+				t.Fatal(err)
+			}
+			if !exact {
+				tc.want = control.Done
+			}
+			if out.Result != tc.want || out.Owner != tc.lands {
+				t.Errorf("exact %v, to %q, lands on %q: %s by %q: %s", exact, tc.to, tc.lands, out.Result, out.Owner, out.Why)
+			}
+			if out.Result == control.TimedOut && !(strings.Contains(out.Why, "released; nobody has asked for it") && strings.Contains(out.Why, "its first client decides")) {
+				t.Errorf("why is %q", out.Why)
+			}
+			if rs := j.records; len(rs) != 2 || rs[1].Of != rs[0].Key() || rs[1].Outcome.Result != out.Result {
+				t.Errorf("records are %+v", rs)
+			}
+		}
+	}
+}

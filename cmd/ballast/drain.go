@@ -39,7 +39,8 @@ and it lasts until "ballast undrain". What arrives later is moved away. The comm
 
 While nobody governs the command does it by itself, holds the lock meanwhile, and ends when the broker is empty. An empty broker
 is the favourite of every placement: with --hold it stays for so long, or until it is stopped, or the broker is gone, and moves
-away what arrives. It fails when what is on the broker, or the policies of that, cannot be known for --wait.
+away what arrives. It fails when what is on the broker, or the policies of that, cannot be known for --wait. A bundle whose move failed
+rests for 10s, twice as long after each further failure; when only such are left that failed 5 times in a row, the command fails and names them.
 ` + operationExit,
 		Args: one("BROKER", aBroker),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -117,7 +118,7 @@ func (l *live) lone(o operation, broker string, also []string, how drainHow, m *
 		}
 	}
 	return &control.LoneDrain{Broker: id, Also: others, Hold: how.hold, Wait: how.wait, Why: "; " + o.why().String(), Viewer: l.views, Asks: l.drainAsks(),
-		Manual: m, Points: l.limits().DrainPoints, Logger: l.logger}, nil
+		Manual: m, Points: l.limits().DrainPoints, Logger: l.logger, Destinations: l.destinations()}, nil
 }
 
 // drainAsks is what drains ask of the cluster beside a look.
@@ -129,6 +130,7 @@ func (s *session) drainAsks() control.DrainAsks {
 // drainPlan shows the first round of a drain.
 func (a *app) drainPlan(ctx context.Context, o operation, broker string, also []string, how drainHow) error {
 	var p drain.Plan
+	o.promises = true
 	err := a.operate(ctx, o, how.wait, func(l *live) ([]plan.Decision, []plan.LeftOut, error) {
 		d, err := l.lone(o, broker, also, how, &control.Manual{Clock: control.SystemClock{}})
 		if err != nil {
@@ -174,7 +176,8 @@ func (a *app) drain(ctx context.Context, o operation, broker string, also []stri
 		l.logger.Warn("the cluster's own shedder is on: it may move bundles to the broker that is drained", "broker", d.Broker)
 	}
 	done, err := d.Run(ctx)
-	out := &operated{Executed: true, Plan: done.Plan, Refused: done.Refused, LeftOut: append(done.LeftOut, l.elsewhere(ctx, d.Broker)...), Outcomes: done.Outcomes}
+	out := &operated{Executed: true, Plan: done.Plan, Refused: done.Refused, LeftOut: append(done.LeftOut, l.elsewhere(ctx, d.Broker)...), Outcomes: done.Outcomes,
+		Advice: l.promise(len(done.Plan), m.Actor)}
 	if o.output != "table" {
 		err = errors.Join(err, a.encode(o.output, out))
 	} else {

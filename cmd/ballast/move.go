@@ -23,6 +23,9 @@ func newMove(a *app) *cobra.Command {
 		Short: "Move a bundle to a broker",
 		Long: `Unloads a bundle (tenant/namespace/0x........_0x........) to a broker (host:port as the registry has it) and waits until
 that broker owns it. Isolation policies hold: an unload over admin REST would ignore them.
+
+On the Modular load manager a bundle that nobody is connected to has no owner after its unload, until somebody asks for it. The move
+is not done then: it ends as timed-out, with exit code 1, and the first client decides where the bundle goes.
 ` + operationExit,
 		Args: one("BUNDLE", aBundle),
 		RunE: func(cmd *cobra.Command, args []string) error {

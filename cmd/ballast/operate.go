@@ -26,6 +26,7 @@ var operatorAsked = plan.Code{ID: "OPERATOR_ASKED", Template: "an operator asked
 type operation struct {
 	execute, beside bool
 	reason, output  string
+	promises        bool // the plan says what can be promised of destinations
 }
 
 func (o *operation) flags(cmd *cobra.Command) {
@@ -60,6 +61,7 @@ type operated struct {
 	Plan     []plan.Decision   `json:"plan"` // what may run
 	Refused  []guard.Refusal   `json:"refused,omitempty"`
 	LeftOut  []plan.LeftOut    `json:"leftOut,omitempty"`
+	Advice   []plan.LeftOut    `json:"advice,omitempty"` // what can be promised of destinations
 	Executed bool              `json:"executed"`
 	Outcomes []control.Outcome `json:"outcomes,omitempty"`
 }
@@ -174,9 +176,13 @@ func (a *app) operateOn(ctx context.Context, l *live, o operation, wait time.Dur
 	// Cool-downs and budgets are for what Ballast decides by itself; the pace holds for everybody.
 	verdict := guard.Check(l.look.Snapshot, decisions, control.PolicyView(l.look.Snapshot), guard.State{Version: 1}, guard.Limits{})
 	out := &operated{Plan: verdict.Run, Refused: verdict.Refused, LeftOut: left}
+	if o.promises {
+		out.Advice = l.promise(len(out.Plan), nil)
+	}
 	if o.execute && len(out.Plan) > 0 {
 		m, end := l.manual(o.beside)
 		defer end()
+		m.Exact = true
 		if err := m.Begin(ctx); err != nil {
 			return control.Beside(err, "stop it first, or pass --beside-leader")
 		}
@@ -233,6 +239,7 @@ func printOperated(w io.Writer, o *operated) {
 		fmt.Fprintln(w, "nothing to do")
 	}
 	printLeftOut(w, "Left out", o.LeftOut)
+	printLeftOut(w, "Advice", o.Advice)
 }
 
 // bundle checks that a bundle exists.

@@ -192,6 +192,25 @@ func (s *session) onReports() (control.Destinations, bool) {
 	return control.Hinted, true
 }
 
+// destinations is what the cluster makes of the destinations of unloads; "" = it is bound by them.
+func (s *session) destinations() control.Destinations {
+	d, _ := s.onReports()
+	return d
+}
+
+// promise says what can be promised of the destinations of n moves, which act carries out; nil = nobody does yet.
+func (s *session) promise(n int, act control.Actor) []plan.LeftOut {
+	d, only := s.onReports()
+	if !only || n == 0 {
+		return nil
+	}
+	o := control.EngineOptions{Destinations: d, Attempts: int(s.settings.Ballast.BallastUnloadAttempts)}
+	if x, ok := act.(*control.Coaxer); ok {
+		o.Landings = x.Landings
+	}
+	return []plan.LeftOut{{Why: o.Promise(s.settings.Settings.LoadBalancerPlacementStrategy, n)}}
+}
+
 // engine fits a load manager to the cluster. landings tells what came of moves so far; it may be nil.
 func (s *session) engine(m plan.Manager, landings func() control.Landings) plan.Manager {
 	destinations, only := s.onReports()

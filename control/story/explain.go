@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ballast-lb/ballast/control"
+	"github.com/ballast-lb/ballast/drain"
 	"github.com/ballast-lb/ballast/plan"
 )
 
@@ -88,10 +89,16 @@ func (t *teller) flush() {
 
 // subject tells everything that concerns one bundle or broker.
 func (t *teller) subject(records []control.Record, f Filter, name string) {
-	answered := map[string]bool{}
+	answered, begun := map[string]bool{}, map[string]string{}
 	for _, r := range records {
-		if r.Of != "" {
+		switch {
+		case r.Of != "":
 			answered[r.Of] = true
+		// Commands of earlier versions do not say which intent they answer: it is the last one about the bundle.
+		case r.Epoch == 0 && r.Kind == control.KindIntent:
+			begun[r.Instance+" "+r.Decision.Bundle] = r.Key()
+		case r.Epoch == 0 && r.Kind == control.KindOutcome:
+			answered[begun[r.Instance+" "+r.Outcome.Decision.Bundle]] = true
 		}
 	}
 	for _, r := range records {
@@ -103,10 +110,10 @@ func (t *teller) subject(records []control.Record, f Filter, name string) {
 			t.inPlan(r, f)
 		case control.KindIntent:
 			if !answered[r.Key()] {
-				t.say(r.At, "Cycle %d: epoch %d was about to %s; what came of it is not on record yet.", r.Cycle, r.Epoch, action(*r.Decision))
+				t.say(r.At, "%s: %s was about to %s; what came of it is not on record yet.", origin(r, *r.Decision), writer(r), action(*r.Decision))
 			}
 		case control.KindOutcome:
-			t.say(r.At, "Cycle %d: %s.", r.Cycle, outcome(*r.Outcome))
+			t.say(r.At, "%s: %s.", origin(r, r.Outcome.Decision), outcome(*r.Outcome))
 		default:
 			t.say(r.At, "%s.", Line(r))
 		}
@@ -115,6 +122,34 @@ func (t *teller) subject(records []control.Record, f Filter, name string) {
 	if len(t.lines) > 0 {
 		t.lines = append([]string{"The story of " + name + ":"}, t.lines...)
 	}
+}
+
+// origin is the cycle of a leader that decided something or, without one, the command by which an operator did.
+func origin(r control.Record, d plan.Decision) string {
+	if r.Epoch > 0 || r.Cycle > 0 {
+		return fmt.Sprintf("Cycle %d", r.Cycle)
+	}
+	command, why := string(d.Action), ""
+	switch {
+	case d.Why.Code == drain.Leaves.ID:
+		command = "drain"
+	case d.Action == plan.Transfer:
+		command = "move"
+	}
+	for _, n := range d.Why.Numbers {
+		if n.Name == "reason" {
+			why = because(n.Text)
+		}
+	}
+	return "By the command " + command + why
+}
+
+// writer is who wrote a record: leaders are known by their epoch.
+func writer(r control.Record) string {
+	if r.Epoch == 0 {
+		return r.Instance
+	}
+	return fmt.Sprintf("epoch %d", r.Epoch)
 }
 
 // inPlan tells what a plan says about the subject.

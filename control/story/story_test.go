@@ -11,6 +11,8 @@ import (
 
 	"github.com/ballast-lb/ballast/control"
 	"github.com/ballast-lb/ballast/control/story"
+	"github.com/ballast-lb/ballast/drain"
+	"github.com/ballast-lb/ballast/plan"
 )
 
 // recorded reads a log that was recorded as JSON lines.
@@ -103,6 +105,38 @@ func TestACommandIsTold(t *testing.T) {
 	} {
 		if got := story.Line(control.Record{Kind: control.KindCommand, Command: &c, Answer: &a}); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// What a command did is told as the command's, with its reason, and an intent is not open once its outcome is there, also where that
+// does not name it.
+func TestWhatACommandDidIsTold(t *testing.T) {
+	const bundle = "t/n/0x00000000_0x80000000"
+	decision := func(a plan.Action, why plan.Reason) *plan.Decision {
+		return &plan.Decision{Action: a, Bundle: bundle, Source: "a:8080", Destination: "b:8080", Why: why}
+	}
+	asked := plan.Reason{Code: "OPERATOR_ASKED", Numbers: []plan.Number{plan.S("reason", "new disks")}}
+	intent := func(at int64, d *plan.Decision) control.Record {
+		return control.Record{Kind: control.KindIntent, At: at, Instance: "desk-1", Decision: d}
+	}
+	outcome := func(at int64, d *plan.Decision, of string) control.Record {
+		return control.Record{Kind: control.KindOutcome, At: at, Instance: "desk-1", Of: of, Outcome: &control.Outcome{Decision: *d, Result: control.Done, Owner: "b:8080", Millis: 7}}
+	}
+	move, drained, split := decision(plan.Transfer, asked), decision(plan.Transfer, drain.Leaves.Because()), decision(plan.Split, asked)
+	told := story.Explain([]control.Record{intent(1, move), outcome(2, move, ""), intent(3, drained), outcome(4, drained, intent(3, drained).Key()), intent(5, split)},
+		story.Filter{Bundle: bundle})
+	want := []string{
+		"By the command move (new disks): " + bundle + " moved from a:8080 to b:8080 in 7 ms.",
+		"By the command drain: " + bundle + " moved from a:8080 to b:8080 in 7 ms.",
+		"By the command split (new disks): desk-1 was about to split " + bundle + " on a:8080; what came of it is not on record yet.",
+	}
+	if len(told) != 1+len(want) {
+		t.Fatalf("the story is %q", told)
+	}
+	for i, w := range want {
+		if !strings.HasSuffix(told[i+1], "  "+w) {
+			t.Errorf("%q, want %q", told[i+1], w)
 		}
 	}
 }
