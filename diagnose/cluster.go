@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ballast-lb/ballast/plan"
 	"github.com/ballast-lb/ballast/settings"
@@ -26,7 +27,7 @@ var (
 	NobodyBalances  = plan.Code{ID: "NOBODY_BALANCES", Template: "{key} is false and no Ballast acts: nobody balances the cluster"}
 	SyncerOn        = plan.Code{ID: "TABLE_VIEW_SYNCER", Template: "loadBalancerServiceUnitTableViewSyncer is {value}: ownership is being copied between two stores"}
 	SplittingOff    = plan.Code{ID: "SPLITTING_OFF", Template: "loadBalancerAutoBundleSplitEnabled was set to false dynamically: hot bundles are not split"}
-	LeftTakeOver    = plan.Code{ID: "TAKE_OVER_LEFT", Template: "{instance} took over at {at} (Unix ms), set {keys}, and did not put them back; no Ballast acts"}
+	LeftTakeOver    = plan.Code{ID: "TAKE_OVER_LEFT", Template: "{instance} took over at {at}, set {keys}, and did not put them back; no Ballast acts"}
 	ActingTakeOver  = plan.Code{ID: "TAKE_OVER_IN_FORCE", Template: "{instance} governs and has set {keys}; it puts them back when it leaves"}
 	SeveralActing   = plan.Code{ID: "SEVERAL_LOCKS", Template: "{count} producers hold the lock on acting: it must be one"}
 	ReplicatedSpace = plan.Code{ID: "SYSTEM_NAMESPACE_REPLICATED", Template: "pulsar/system is replicated to {clusters}: the load managers' topics of one cluster would be read by another"}
@@ -181,8 +182,8 @@ func (c *checker) takeOver() {
 	case l == nil:
 		c.fine(TakeOver, "nothing is left of a take-over")
 	case c.Acting == 0:
-		c.add(TakeOver, Error, l.Instance, LeftTakeOver.Because(plan.S("instance", l.Instance), plan.N("at", l.At), plan.S("keys", strings.Join(l.Keys, ", "))),
-			"put the cluster's settings back with ballast release, or start Ballast again")
+		c.add(TakeOver, Error, l.Instance, LeftTakeOver.Because(plan.S("instance", l.Instance), plan.S("at", time.UnixMilli(l.At).UTC().Format(time.RFC3339)), plan.S("keys", strings.Join(l.Keys, ", "))),
+			"put the cluster's settings back with ballast release, or start ballast run --mode govern again")
 	default:
 		c.add(TakeOver, Info, l.Instance, ActingTakeOver.Because(plan.S("instance", l.Instance), plan.S("keys", strings.Join(l.Keys, ", "))), "")
 		c.fine(TakeOver, "Ballast governs")

@@ -19,7 +19,7 @@ func newBrokers(a *app) *cobra.Command {
 		Long: `Reads the load report of each Modular or Simple broker, and of an Extensible one what it publishes, and its topics'
 statistics. Short- and long-term averages are those that a Ballast process keeps on the log. What is not known is blank.`,
 		Args:    cobra.NoArgs,
-		PreRunE: func(*cobra.Command, []string) error { return checkLook(output, wait) },
+		PreRunE: func(*cobra.Command, []string) error { return checkOutput(output) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, h, err := a.lookOnce(cmd.Context(), wait)
 			if err != nil {
@@ -50,13 +50,6 @@ type brokersDocument struct {
 func lookFlags(cmd *cobra.Command, output *string, wait *time.Duration) {
 	cmd.Flags().StringVarP(output, "output", "o", "table", "table, json or yaml")
 	cmd.Flags().DurationVar(wait, "wait", 10*time.Second, "how long to wait for Extensible brokers to be heard, before they are estimated from their metrics")
-}
-
-func checkLook(output string, wait time.Duration) error {
-	if wait < 0 {
-		return fmt.Errorf("--wait is %v: it must be 0s or more", wait)
-	}
-	return checkOutput(output)
 }
 
 // lookOnce looks at all brokers and reads what is kept of them.

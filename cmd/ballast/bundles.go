@@ -32,7 +32,7 @@ a Ballast process keeps on the log. What is not known is blank. Bundles of the b
 left out, unless --all.`,
 		Args: cobra.NoArgs,
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
-			return cmp.Or(f.check(), checkLook(output, wait), flagGiven(cmd, "broker", aBroker), flagGiven(cmd, "namespace", aNamespace))
+			return cmp.Or(f.check(), checkOutput(output), flagGiven(cmd, "broker", aBroker), flagGiven(cmd, "namespace", aNamespace))
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, h, err := a.lookOnce(cmd.Context(), wait)
@@ -76,9 +76,6 @@ type bundlesDocument struct {
 func (f *bundleFilter) check() error {
 	if err := monitor.SortBundles(nil, f.sort); err != nil {
 		return fmt.Errorf("--sort: %w", err)
-	}
-	if f.limit < 0 {
-		return fmt.Errorf("--limit is %d: it must be 0 or more", f.limit)
 	}
 	if tenant, name, ok := strings.Cut(f.namespace, "/"); f.namespace != "" && (!ok || tenant == "" || name == "") {
 		return fmt.Errorf("--namespace is %q: it must be tenant/namespace", f.namespace)

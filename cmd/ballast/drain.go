@@ -45,12 +45,8 @@ rests for 10s, twice as long after each further failure; when only such are left
 		Args: one("BROKER", aBroker),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
-			case how.hold < 0:
-				return fmt.Errorf("--hold is %v: it must not be negative", how.hold)
 			case how.wait < time.Second:
 				return fmt.Errorf("--wait is %v: it must be at least 1s", how.wait)
-			case how.follow < 0:
-				return fmt.Errorf("--follow is %v: it must not be negative", how.follow)
 			case how.detach && !o.execute:
 				return errors.New("--detach says how to act: it needs --execute")
 			}

@@ -72,9 +72,6 @@ func (o logOptions) check(now time.Time) (since int64, kinds []control.Kind, err
 	if o.output != "table" && o.output != "json" {
 		return 0, nil, fmt.Errorf("--output is %q: it must be table or json", o.output)
 	}
-	if o.last < 0 || o.filter.Cycle < 0 {
-		return 0, nil, fmt.Errorf("--last is %d, --cycle is %d: neither may be negative", o.last, o.filter.Cycle)
-	}
 	for _, name := range o.kinds {
 		if !slices.Contains(control.Kinds, control.Kind(name)) {
 			return 0, nil, fmt.Errorf("--kind is %q: it must be one of %s", name, kindNames())

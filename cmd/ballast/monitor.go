@@ -27,9 +27,6 @@ else those of the reports that this run has read.`,
 			if every < time.Second {
 				return fmt.Errorf("--interval is %v: it must be 1s or more", every)
 			}
-			if count < 0 {
-				return fmt.Errorf("--count is %d: it must be 0 or more", count)
-			}
 			return a.monitor(cmd.Context(), every, count)
 		},
 	}

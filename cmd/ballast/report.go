@@ -32,7 +32,7 @@ Modular one, from the load data that it publishes, from the statistics of its to
 			if output != "json" && output != "yaml" {
 				return fmt.Errorf("--output is %q: it must be json or yaml", output)
 			}
-			return checkLook(output, wait)
+			return checkOutput(output)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			document, err := a.report(cmd.Context(), args[0], wait)

@@ -24,13 +24,8 @@ is wrong in the ownership log, for as long as --calm. A broker that is down is n
 there must be. With --wait it waits until it may.
 
 Exit code: 0 it may be restarted, 2 not now (it says why), 1 an error.`,
-		Args: cobra.NoArgs,
-		PreRunE: func(*cobra.Command, []string) error {
-			if want < 0 || wait < 0 || calm < 0 {
-				return fmt.Errorf("--brokers is %d, --wait %v, --calm %v: they must not be negative", want, wait, calm)
-			}
-			return checkOutput(output)
-		},
+		Args:    cobra.NoArgs,
+		PreRunE: func(*cobra.Command, []string) error { return checkOutput(output) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			g, err := a.restartGate(cmd.Context(), want, wait, calm)
 			if err != nil {

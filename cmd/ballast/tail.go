@@ -91,9 +91,6 @@ or a full topic name; without any: load, top and ownership. An event that is not
 is, with why. A topic that does not exist yet is named and left out. Tombstones that the client library drops on the ownership topic are
 fetched and marked as recovered.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if count < 0 {
-				return fmt.Errorf("--count is %d: it must be 0 or more", count)
-			}
 			names, err := tailNames(args)
 			if err != nil {
 				return err
