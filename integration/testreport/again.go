@@ -49,14 +49,14 @@ func (r *results) repeat(later *results) {
 }
 
 // tell lists the tests that failed, and those that only did so at first.
-func (r *results) tell(out io.Writer) {
+func (r *results) tell(unsteady, failed io.Writer) {
 	for _, t := range r.tests {
 		switch {
 		case t.name == "":
 		case t.outcome == "fail":
-			fmt.Fprintf(out, "failed: %s %s\n%s", t.pkg, t.name, t.own())
+			fmt.Fprintf(failed, "failed: %s %s\n%s", t.pkg, t.name, t.own())
 		case t.unsteady:
-			fmt.Fprintf(out, "unsteady: %s %s failed, and passed when it ran again\n%s", t.pkg, t.name, t.before)
+			fmt.Fprintf(unsteady, "unsteady: %s %s failed, and passed when it ran again\n%s", t.pkg, t.name, t.before)
 		}
 	}
 }

@@ -103,6 +103,7 @@ func (o options) do(stdin io.Reader, stdout io.Writer) (ok bool, err error) {
 // sum counts runs; each is a file, or several with a + between them: a run, and what ran again after it.
 func sum(runs []string, stdout io.Writer) (ok bool, err error) {
 	var sum counts
+	var failures strings.Builder // after all that is only unsteady
 	for _, paths := range runs {
 		all := &results{index: map[[2]string]*test{}}
 		for path := range strings.SplitSeq(paths, "+") {
@@ -112,9 +113,10 @@ func sum(runs []string, stdout io.Writer) (ok bool, err error) {
 			}
 			all.repeat(r)
 		}
-		all.tell(stdout)
+		all.tell(stdout, &failures)
 		sum.add(all.counts())
 	}
+	fmt.Fprint(stdout, failures.String())
 	fmt.Fprintln(stdout, sum)
 	return sum.failed == 0, nil
 }

@@ -144,8 +144,8 @@ func TestAgain(t *testing.T) {
 		"unsteady: p TestB/y failed, and passed when it ran again\nunsteady: p TestC failed, and passed when it ran again\n5 passed, 0 failed\n", true, options{files: []string{run + "+" + well}})
 
 	worse := put("worse", line("fail", "TestB/x", ""), line("pass", "TestB/y", ""), why, line("fail", "TestB", ""), line("pass", "TestC", ""), line("fail", "", ""))
-	does("failed: p TestB\n    b_test.go:7: got 1, want 2\nfailed: p TestB/x\n"+
-		"unsteady: p TestB/y failed, and passed when it ran again\nunsteady: p TestC failed, and passed when it ran again\n3 passed, 2 failed\n", false, options{files: []string{run + "+" + worse}})
+	does("unsteady: p TestB/y failed, and passed when it ran again\nunsteady: p TestC failed, and passed when it ran again\n"+
+		"failed: p TestB\n    b_test.go:7: got 1, want 2\nfailed: p TestB/x\n3 passed, 2 failed\n", false, options{files: []string{run + "+" + worse}})
 
 	// The repetition that died leaves the failure; a run of which nothing is known in the end is not repeated.
 	dead := put("dead", line("run", "TestB", ""), line("fail", "", ""))
