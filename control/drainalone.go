@@ -188,18 +188,21 @@ func (d *LoneDrain) run(ctx context.Context, out *Drained) error {
 			end = now.Add(d.Hold)
 		case moved > 0:
 			idle, vain = 0, 0
-		case len(r.plan.Decisions) > 0:
+		case !asked: // it may still be planned for what has left since
+		case len(r.plan.Decisions) == 0:
+			idle, vain = 0, 0
+		default:
 			switch names, rest := tries.stuck(&r); {
 			case len(names) > 0:
 				return d.givesUp(names)
 			case tried > 0:
 				idle, vain = 0, vain+1
 				pause = min(drainPause<<min(vain, 10), drainSlow)
-			case rest:
+			case rest && len(r.verdict.Run) == 0:
 				pause = drainWatch
 			default:
 				if idle++; idle >= drainRounds {
-					return fmt.Errorf("%d bundles do not leave %s after %d tries", len(r.plan.Decisions), d.Broker, drainRounds)
+					return fmt.Errorf("%s is not empty: nothing could be done about %d bundles in %d rounds: %s", d.Broker, len(r.plan.Decisions), drainRounds, whyNot(&r, out))
 				}
 			}
 		}
@@ -222,6 +225,17 @@ func (d *LoneDrain) run(ctx context.Context, out *Drained) error {
 			}
 		}
 	}
+}
+
+// whyNot is what stood in the way of a round that tried nothing.
+func whyNot(r *drainRound, out *Drained) string {
+	if refused := r.verdict.Refused; len(refused) > 0 {
+		return fmt.Sprintf("%s: %s (%s)", refused[0].Decision.Bundle, refused[0].Why, refused[0].Why.Code)
+	}
+	if n := len(out.Outcomes); n > 0 {
+		return fmt.Sprintf("%s: %s", out.Outcomes[n-1].Decision.Bundle, out.Outcomes[n-1].Why)
+	}
+	return "nothing is let run"
 }
 
 // givesUp says which bundles do not leave, and what may be done about it.

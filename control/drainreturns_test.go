@@ -98,3 +98,17 @@ func TestALoneDrainPlansWhatIsThere(t *testing.T) {
 		t.Errorf("%d decisions, then %d: %s has left", len(before.Decisions), len(after.Decisions), gone)
 	}
 }
+
+// While it is held, an empty broker whose last report still names what has left is not taken for one that cannot be emptied.
+func TestALoneDrainIsHeldWithoutReports(t *testing.T) {
+	r, d := loneDrain(t, func(_ *reported, next control.Actor) control.Actor { return next })
+	d.Manual.Clock, d.Hold, d.Wait = r.Embedded, 25*time.Second, 5*time.Minute // nobody reports again
+	begun := r.Now()
+	done, err := d.Run(t.Context())
+	if err != nil || !done.Empty || len(done.Outcomes) != 4 {
+		t.Errorf("empty %v after %d moves: %v", done.Empty, len(done.Outcomes), err)
+	}
+	if took := r.Now().Sub(begun); took < d.Hold {
+		t.Errorf("it was held for %v", took)
+	}
+}
