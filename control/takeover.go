@@ -43,6 +43,9 @@ func NewTakeOvers(log topics.Log, cluster Cluster, instance string, now func() t
 	return &TakeOvers{log: log, cluster: cluster, instance: instance, now: now}
 }
 
+// takeOverLimit is how long reading the records of take-overs may take.
+const takeOverLimit = time.Minute
+
 // Current is the take-over that has not been undone, nil if there is none.
 func (t *TakeOvers) Current(ctx context.Context) (*TakeOver, error) {
 	name, err := t.cluster.Name(ctx)
@@ -57,6 +60,8 @@ func (t *TakeOvers) Current(ctx context.Context) (*TakeOver, error) {
 		return nil, fmt.Errorf("read %s: %w", topics.Takeover, err)
 	}
 	defer sub.Close()
+	ctx, cancel := context.WithTimeout(ctx, takeOverLimit)
+	defer cancel()
 	var found *TakeOver
 	err = topics.Drain(ctx, sub, func(m topics.Message) error {
 		if m.Key != name || m.Tombstone() {

@@ -48,7 +48,7 @@ func (k *record) set(id string, list []string) {
 }
 
 // recordLimit is how long reading the record may take.
-const recordLimit = 30 * time.Second
+const recordLimit = time.Minute
 
 // read reads the record to its end.
 func (k *record) read(ctx context.Context, o *Options) error {

@@ -3,6 +3,7 @@ package topics
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -10,8 +11,8 @@ import (
 // of a topic can be reached without a further message, when what came last was compacted away.
 const drainPause = 20 * time.Millisecond
 
-// Drain hands out messages until the subscription has caught up with its topic. It returns what each returns, ctx.Err() or
-// ErrClosed. A non-persistent topic has no history, so there it returns as soon as nothing is waiting.
+// Drain hands out messages until the subscription has caught up with its topic. It returns what each returns, ctx.Err() with what
+// the subscription has trouble with, or ErrClosed. A non-persistent topic has no history, so there it returns as soon as nothing is waiting.
 func Drain(ctx context.Context, s Subscription, each func(Message) error) error {
 	for {
 		caught := s.Status().CaughtUp
@@ -24,6 +25,9 @@ func Drain(ctx context.Context, s Subscription, each func(Message) error) error 
 				return err
 			}
 		case ctx.Err() != nil:
+			if trouble := s.Status().LastError; trouble != "" {
+				return fmt.Errorf("%w; %s", ctx.Err(), trouble)
+			}
 			return ctx.Err()
 		case !errors.Is(err, context.DeadlineExceeded):
 			return err

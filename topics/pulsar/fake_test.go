@@ -156,11 +156,12 @@ type fakeReader struct {
 	more  chan struct{}
 
 	mu   sync.Mutex
-	at   position  // what it has read; everything up to it is delivered or lost
-	skip int       // messages that vanish in it, as what waits there does when it reconnects
-	dead bool      // delivers nothing more
-	back int       // entries that it delivers again
-	end  *position // what the broker says is the last message; nil = the last entry
+	at   position      // what it has read; everything up to it is delivered or lost
+	skip int           // messages that vanish in it, as what waits there does when it reconnects
+	dead bool          // delivers nothing more
+	back int           // entries that it delivers again
+	end  *position     // what the broker says is the last message; nil = the last entry
+	hold chan struct{} // the broker does not say so before this is closed; nil = at once
 }
 
 func (f *fakeTopic) open(after position, t tap) (source, error) {
@@ -235,8 +236,11 @@ func (r *fakeReader) messages() <-chan record { return r.out }
 
 func (r *fakeReader) last() (position, error) {
 	r.mu.Lock()
-	end := r.end
+	end, hold := r.end, r.hold
 	r.mu.Unlock()
+	if hold != nil {
+		<-hold
+	}
 	if end != nil {
 		return *end, nil
 	}

@@ -21,6 +21,7 @@ const (
 	graceSignal    = 50 * time.Millisecond  // after the library said that it discarded a message
 	graceTail      = 500 * time.Millisecond // after the broker said that there is a further entry
 	graceCompacted = 2 * time.Second        // within the compacted part of a topic, whose holes mean nothing
+	graceSilent    = 30 * time.Second       // there, while nothing has come: the broker may still be opening what is compacted
 	graceLast      = 100 * time.Millisecond // there, before the broker is asked for the last message
 	chunk          = 64                     // entries that are fetched at a time
 	fetchers       = 8                      // of them at once
@@ -42,6 +43,7 @@ type persistent struct {
 	target  position  // the last entry of the topic, as far as is known
 	hinted  bool      // the library said that it discarded something up to target
 	active  time.Time // when something last came, or was expected to begin
+	came    bool      // something has come since the reader was opened
 	tailDue time.Time // when the topic's last entry is asked for
 	lastDue time.Time // when the broker may be asked again for the last message of a compacted read
 
@@ -62,7 +64,7 @@ func (s *persistent) subscribe(ctx context.Context, o topics.SubscribeOptions, o
 		after := s.tracker.pos
 		return func(t tap) (source, error) { return open(after, t) }
 	}
-	s.opened = func(now time.Time) { s.active, s.tailDue = now, now } // ask at once what was missed
+	s.opened = func(now time.Time) { s.active, s.tailDue, s.came = now, now, false } // ask at once what was missed
 	s.signal = s.signalled
 
 	l, err := s.admin.layout(ctx, s.name)
@@ -70,7 +72,9 @@ func (s *persistent) subscribe(ctx context.Context, o topics.SubscribeOptions, o
 	switch {
 	case missing && o.Existing:
 		return fmt.Errorf("%w: %s", topics.ErrNoTopic, s.name)
-	case err != nil && !missing:
+	case missing:
+		l = layout{horizon: before}
+	case err != nil:
 		return fmt.Errorf("ask for the ledgers of %s: %w", s.name, err)
 	}
 	s.tracker.begin(l, o)
@@ -179,7 +183,7 @@ func (s *persistent) incoming() <-chan record {
 // accept places a message from the reader.
 func (s *persistent) accept(r record) {
 	s.heard = time.Now()
-	s.active = s.heard
+	s.active, s.came = s.heard, true
 	switch s.tracker.place(r.id) {
 	case follows:
 		s.push(r, false)
@@ -260,19 +264,30 @@ func (s *persistent) askTail() {
 }
 
 // askLast asks the broker for the last message of a compacted read, to know whether the compacted part is through. An
-// answer beyond that part proves nothing, as it may be a message that the library discards: then only time does.
+// answer beyond that part proves nothing, as it may be a message that the library discards: then only time does, and that
+// something came from the reader or was discarded by the library after that part.
 func (s *persistent) askLast() {
 	src := s.src
 	s.start(func(context.Context) (apply, dispose func()) {
 		last, err := src.last()
 		return func() {
-			now := time.Now()
+			if s.src != src || !s.compactedPart() { // it went on meanwhile
+				return
+			}
+			now, horizon := time.Now(), s.tracker.horizon
 			s.lastDue = now.Add(graceTail)
-			switch {
+			s.shared.Lock()
+			beyond := horizon.less(s.discarded)
+			s.shared.Unlock()
+			grace := graceSilent
+			if s.came || beyond {
+				grace = graceCompacted
+			}
+			switch nothing := last.entry < 0; {
 			case err != nil:
 				s.trouble(err)
-			case !s.tracker.pos.whole().less(last), s.tracker.horizon.less(last) && !now.Before(s.active.Add(graceCompacted)):
-				s.tracker.pos = s.tracker.horizon
+			case !s.tracker.pos.whole().less(last), (nothing || horizon.less(last)) && !now.Before(s.active.Add(grace)):
+				s.tracker.pos = horizon
 			}
 		}, nil
 	})
