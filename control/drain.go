@@ -158,7 +158,7 @@ func (c *Controller) orderDrain(ctx context.Context, k Command) (string, error) 
 
 // mayDrain checks that the brokers are there, and that one is left to serve.
 func (c *Controller) mayDrain(ctx context.Context, args DrainArgs, orders map[string]DrainOrder) error {
-	look, err := c.o.Viewer.Look(ctx, c.o.Clock.Now())
+	look, err := c.look(ctx, c.o.Clock.Now())
 	if err != nil {
 		return fmt.Errorf("the cluster cannot be looked at: %w", err)
 	}

@@ -69,7 +69,7 @@ func (c *Controller) drainRound(ctx context.Context) error {
 
 // drainLook looks at the cluster for a round of drains; nil: the round has to wait.
 func (c *Controller) drainLook(ctx context.Context) (*Look, error) {
-	look, err := c.o.Viewer.Look(ctx, c.o.Clock.Now())
+	look, err := c.look(ctx, c.o.Clock.Now())
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()

@@ -115,7 +115,7 @@ func (c *Controller) approve(ctx context.Context, k Command) (string, func(conte
 	if c.pause != nil {
 		return "", nil, fmt.Errorf("it is paused: %s; resume it first", c.pause.Reason)
 	}
-	look, err := c.o.Viewer.Look(ctx, c.o.Clock.Now())
+	look, err := c.look(ctx, c.o.Clock.Now())
 	if err != nil {
 		return "", nil, fmt.Errorf("the cluster cannot be looked at: %w; the plan waits on", err)
 	}

@@ -60,7 +60,7 @@ var Fine = plan.Code{ID: "OK", Template: "{what}"}
 type Facts struct {
 	Brokers    []cluster.Broker             // the registry, ordered by id
 	Silent     map[string]string            // registered brokers that did not answer -> why
-	Version    string                       // of the leader
+	Version    string                       // of the leader, or of another broker if it did not answer
 	Problems   []settings.Problem           // of the settings, one by one and in pairs
 	Addressed  []string                     // broker ids that ballastBrokerAddresses names
 	Keeper     string                       // why ballastZooKeeper cannot be read; "" = it can, or is not set

@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"regexp"
 
 	"github.com/ballast-lb/ballast/topics"
 )
+
+// digits are what differs in an error that is the same: ports, positions, times.
+var digits = regexp.MustCompile(`\d+`)
 
 // Run reports until ctx ends, whose error it then returns, joined with what went wrong when everything was taken back. With a
 // lock it reports only while it holds it, and else stands by: when the lock is lost nothing is taken back, as the next holder
@@ -15,14 +19,19 @@ import (
 func (r *Reporter) Run(ctx context.Context) error {
 	r.policies.background = true
 	defer r.policies.work.Wait()
-	for stood := 1; ; stood++ { // times in a row that it could not report
+	var before string
+	for stood := 1; ; stood++ { // times in a row that it could not report for the same reason
 		err := r.hold(ctx)
 		if err == nil {
-			err, stood = r.serve(ctx), 1
+			err = r.serve(ctx)
+			before = ""
 		}
 		r.o.Metrics.active(false)
 		if ctx.Err() != nil {
 			return errors.Join(ctx.Err(), r.leave(ctx))
+		}
+		if why := digits.ReplaceAllString(err.Error(), ""); why != before {
+			before, stood = why, 1
 		}
 		if bits.OnesCount(uint(stood)) == 1 { // the 1st, 2nd, 4th, ... time: a standby stands by for days
 			r.o.Logger.Info("not reporting", "code", NotHolder.ID, "why", err, "times", stood)

@@ -49,6 +49,8 @@ func TestFor(t *testing.T) {
 			"loadBalancerLoadSheddingStrategy is TransferShedder: the simple load manager sheds by its own rules"},
 		{"Simple by its class and a Modular strategy", modular, []string{manager + simple, shed + "ThresholdShedder"}, strategies.Choice{},
 			"loadBalancerLoadSheddingStrategy is ThresholdShedder: the simple load manager"},
+		{"the broker.conf of a Simple cluster, of an older version", simple, []string{manager + simple, "loadBalancerLoadSheddingStrategy=org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder"}, strategies.Choice{Manager: "simple"}, ""},
+		{"a blank strategy beside Simple", simple, []string{manager + simple, "loadBalancerLoadSheddingStrategy="}, strategies.Choice{Manager: "simple"}, ""},
 		{"the broker.conf of a Simple cluster", simple, []string{manager + simple, strings.TrimPrefix(threshold, "cluster:")}, strategies.Choice{Manager: "simple"}, ""},
 		{"a placement that does not fit", modular, []string{shed + "TransferShedder", place + "LeastLongTermMessageRate"}, strategies.Choice{},
 			"loadBalancerLoadPlacementStrategy: placement strategy"},

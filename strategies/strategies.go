@@ -152,11 +152,12 @@ func asked(l *settings.Layered, key string) bool {
 	return ok && v.Origin != settings.OriginDefault && v.Origin != settings.OriginCluster
 }
 
-// untouched says whether a key has its default, in the words that broker.conf has for it: a cluster's whole broker.conf names
-// it whether or not its load manager reads it.
+// untouched says whether a key is blank or has its default of any version, in the words that broker.conf has for it: a cluster's
+// whole broker.conf names it whether or not its load manager reads it, and is often kept when the cluster is upgraded.
 func untouched(l *settings.Layered, key string) bool {
 	v, ok := l.Value(key)
-	return ok && v.Text == v.Key.DefaultOf(l.Version)
+	text := strings.TrimSpace(v.Text)
+	return ok && (text == "" || text == v.Key.Default || text == v.Key.Default5)
 }
 
 func extensibleEntry(o extensible.Options) plan.Entry[plan.NewManager] {

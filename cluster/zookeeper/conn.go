@@ -16,7 +16,7 @@ type conn interface {
 	Get(path string) ([]byte, *zk.Stat, error)
 	Children(path string) ([]string, *zk.Stat, error)
 	Close() // returns when nothing of the connection runs any more
-	// Trouble is what went wrong with the connection last, "" if nothing did, and whether a server was ever connected to.
+	// Trouble is what went wrong with the connection last, "" if nothing did, and whether the last server that was tried was there.
 	Trouble() (what string, reached bool)
 }
 
@@ -86,17 +86,17 @@ type rawConns struct {
 
 	mu     sync.Mutex
 	closed bool
-	made   bool // one at least
+	made   bool // the last one that was tried
 	open   map[*rawConn]bool
 }
 
 func (r *rawConns) dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	c, err := net.DialTimeout(network, address, timeout)
-	if err != nil {
-		return nil, err
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.made = err == nil; err != nil {
+		return nil, err
+	}
 	if r.closed {
 		c.Close()
 		return nil, net.ErrClosed
@@ -105,7 +105,7 @@ func (r *rawConns) dial(network, address string, timeout time.Duration) (net.Con
 		r.open = make(map[*rawConn]bool)
 	}
 	raw := &rawConn{Conn: c, of: r}
-	r.made, r.open[raw] = true, true
+	r.open[raw] = true
 	return raw, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // What arguments must be, as errors say it.
@@ -38,5 +39,17 @@ func flagGiven(cmd *cobra.Command, name, what string) error {
 	if !f.Changed {
 		return nil
 	}
-	return notBlank("--"+name, strings.Trim(f.Value.String(), "[]"), what)
+	values := []string{f.Value.String()}
+	if list, ok := f.Value.(pflag.SliceValue); ok {
+		values = list.GetSlice()
+	}
+	if len(values) == 0 {
+		return notBlank("--"+name, "", what)
+	}
+	for _, v := range values {
+		if err := notBlank("--"+name, v, what); err != nil {
+			return err
+		}
+	}
+	return nil
 }

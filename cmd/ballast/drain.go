@@ -39,8 +39,9 @@ and it lasts until "ballast undrain". What arrives later is moved away. The comm
 
 While nobody governs the command does it by itself, holds the lock meanwhile, and ends when the broker is empty. An empty broker
 is the favourite of every placement: with --hold it stays for so long, or until it is stopped, or the broker is gone, and moves
-away what arrives. It fails when what is on the broker, or the policies of that, cannot be known for --wait. A bundle whose move failed
-rests for 10s, twice as long after each further failure; when only such are left that failed 5 times in a row, the command fails and names them.
+away what arrives. It fails when what is on the broker, or the policies of that, cannot be known for --wait. A bundle whose move
+failed rests for 10s, twice as long after each further failure, and rounds that move nothing come more rarely, once a minute at
+last; when only such bundles are left that failed 5 times in a row, the command fails and names them.
 ` + operationExit,
 		Args: one("BROKER", aBroker),
 		RunE: func(cmd *cobra.Command, args []string) error {

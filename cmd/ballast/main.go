@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -23,17 +24,24 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt) }) // a second Ctrl-C ends the process at once
 	code := make(chan int, 1)
 	go func() { code <- run(ctx, os.Args[1:], os.Environ(), os.Stdout, os.Stderr) }()
-	os.Exit(ended(ctx, code, stopLimit(os.Args[1:]), os.Stderr))
+	c := ended(ctx, code, stopLimit(os.Args[1:]), os.Stderr)
+	stop()
+	os.Exit(c)
 }
 
 // stopLimit is how long a command may take to end when it is told to stop: one that only looks has nothing to put in order, and the
 // client library gives up a connection that is not answered only after half a minute. 0 = as long as it needs.
 func stopLimit(args []string) time.Duration {
 	cmd, _, err := newRoot(&app{}).Find(args)
-	if err != nil || slices.Contains([]string{"run", "release", "drain", "undrain", "move", "unload", "split", "place", "switch"}, cmd.Name()) {
+	switch {
+	case err != nil:
+		return 0
+	case slices.Contains([]string{"run", "release", "pause", "resume", "approve", "discard", "undrain"}, cmd.Name()):
+		return 0
+	case slices.ContainsFunc(args, func(s string) bool { return strings.HasPrefix(s, "--execute") }):
 		return 0
 	}
 	return 3 * time.Second

@@ -55,6 +55,7 @@ func newRoot(a *app) *cobra.Command {
 		Short: "Keep the brokers of an Apache Pulsar cluster evenly loaded, and say why",
 		Long: `Ballast follows a Pulsar cluster through its own system topics, decides as Pulsar's load managers decide or better,
 explains every decision with its numbers, and moves bundles when told to govern.
+SIGTERM or Ctrl-C ends a command in order, a second Ctrl-C at once.
 
 Settings are broker.conf keys. Later sources win: defaults, the cluster's runtime configuration, a file (--config),
 the environment (BALLAST_...), flags. "ballast config" shows every setting and where it comes from.`,

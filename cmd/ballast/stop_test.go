@@ -11,8 +11,9 @@ import (
 func TestStopLimit(t *testing.T) {
 	for args, limited := range map[string]bool{
 		"plan --wait 5s": true, "-s http://a:8080 plan": true, "tail load": true, "doctor": true, "manager show": true, "log -f": true,
-		"run --mode govern": false, "-s http://a:8080 run": false, "drain a:8080 --execute": false, "manager switch simple": false, "release": false,
-		"move b --to a:8080": false,
+		"run --mode govern": false, "-s http://a:8080 run": false, "drain a:8080 --execute": false, "drain a:8080": true, "manager switch simple --execute": false,
+		"release": false, "approve 1-2": false, "pause --reason x": false,
+		"move b --to a:8080": true, "move b --to a:8080 --execute": false,
 	} {
 		if got := stopLimit(strings.Fields(args)); (got > 0) != limited {
 			t.Errorf("%s: limit %v, limited should be %v", args, got, limited)

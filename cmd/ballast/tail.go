@@ -88,8 +88,8 @@ func newTail(a *app) *cobra.Command {
 		Long: `Prints events as they come, decoded, one JSON object a line. TOPIC is one of
 ` + tailShort() + `,
 or a full topic name; without any: load, top and ownership. An event that is not what belongs on its topic is shown as it
-is, with why. A topic that does not exist yet is named and left out. Tombstones that the client library drops on the ownership topic are
-fetched and marked as recovered.`,
+is, with why. A topic that does not exist yet is named and left out. Tombstones that the client library drops on the ownership
+topic are fetched and marked as recovered.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names, err := tailNames(args)
 			if err != nil {
