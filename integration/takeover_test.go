@@ -4,6 +4,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -88,8 +89,9 @@ func reopen(t *testing.T, c *harness.Cluster, topic string) {
 	t.Helper()
 	path := "/admin/v2/" + strings.Replace(topic, "://", "/", 1)
 	do := func(ctx context.Context, method, what string) error { return c.Do(ctx, method, path+"/"+what, nil) }
-	if err := do(t.Context(), http.MethodPut, "compaction"); err != nil && !strings.Contains(err.Error(), "409") { // it may be under way
-		t.Fatal(err)
+	var refused *harness.StatusError
+	if err := do(t.Context(), http.MethodPut, "compaction"); err != nil && (!errors.As(err, &refused) || refused.Code != http.StatusConflict) {
+		t.Fatal(err) // a conflict: it is under way
 	}
 	harness.Eventually(t, time.Minute, "the topic is compacted", func(ctx context.Context) error {
 		var state struct{ Status, LastError string }
