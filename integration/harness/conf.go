@@ -107,12 +107,12 @@ func brokerEnv(conf map[string]string) map[string]string {
 const brokerScript = `bin/apply-config-from-env.py conf/broker.conf && exec bin/pulsar broker`
 
 // metaScript runs ZooKeeper, writes the metadata of the cluster and becomes the bookie. WEB and BINARY in
-// its environment are the first broker's URLs.
+// its environment are the first broker's URLs. nc may hang in spite of -w when it comes just before ZooKeeper listens.
 const metaScript = `
 bin/apply-config-from-env.py conf/zookeeper.conf conf/bookkeeper.conf || exit 1
 mkdir -p data/zookeeper
 PULSAR_MEM="-Xms32m -Xmx96m -XX:MaxDirectMemorySize=64m" bin/pulsar zookeeper &
-until [ "$(echo ruok | nc -w 1 127.0.0.1 2181 2>/dev/null)" = imok ]; do sleep 0.1; done
+until [ "$(echo ruok | timeout 3 nc -w 1 127.0.0.1 2181 2>/dev/null)" = imok ]; do sleep 0.1; done
 bin/pulsar initialize-cluster-metadata --cluster ` + clusterName + ` --metadata-store zk:127.0.0.1:2181 \
   --configuration-metadata-store zk:127.0.0.1:2181 --web-service-url "$WEB" --broker-service-url "$BINARY" || exit 1
 exec bin/pulsar bookie
