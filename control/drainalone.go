@@ -93,20 +93,14 @@ type loneTries struct {
 }
 
 func newLoneTries() *loneTries {
-	return &loneTries{map[string]bool{}, guard.State{Version: guard.StateVersion, Failed: map[string]int64{}, Failures: map[string]int{}}}
+	return &loneTries{map[string]bool{}, guard.NewState()}
 }
 
 // learn notes what came of a move.
-func (t *loneTries) learn(x Outcome, now time.Time) {
-	bundle := x.Decision.Bundle
-	t.failed[bundle] = !x.left()
-	switch {
-	case x.left():
-		delete(t.guard.Failed, bundle)
-		delete(t.guard.Failures, bundle)
-	case x.Result != Skipped: // that was not tried
-		t.guard.Failed[bundle] = now.UnixMilli()
-		t.guard.Failures[bundle]++
+func (t *loneTries) learn(x Outcome, now time.Time, limits guard.Limits) {
+	t.failed[x.Decision.Bundle] = !x.left()
+	if x.Result != Skipped { // that was not tried
+		t.guard = guard.Learn(t.guard, guard.Outcome{Decision: x.Decision, Moved: x.left(), Owner: x.Owner, Millis: x.Millis, At: now.UnixMilli()}, limits)
 	}
 }
 
@@ -135,12 +129,16 @@ func (d *LoneDrain) Plan(ctx context.Context, look *Look) drain.Plan {
 	return r.plan
 }
 
-func (d *LoneDrain) round(ctx context.Context, plans *drainer, look *Look, tries *loneTries) (drainRound, bool) {
-	limits := guard.Limits{BundlesPerCycle: d.Manual.Limits.BundlesPerCycle, TopicsPerSecond: d.Manual.Limits.TopicsPerSecond,
+// limits are those that hold for an operator, too.
+func (d *LoneDrain) limits() guard.Limits {
+	return guard.Limits{BundlesPerCycle: d.Manual.Limits.BundlesPerCycle, TopicsPerSecond: d.Manual.Limits.TopicsPerSecond,
 		FailureCoolDown: drainFailures.Milliseconds()}
+}
+
+func (d *LoneDrain) round(ctx context.Context, plans *drainer, look *Look, tries *loneTries) (drainRound, bool) {
 	return plans.round(ctx, drain.Input{Snapshot: look.Snapshot, Policies: policies(look.Snapshot), Broker: d.Broker, Others: d.Also, Failed: tries.failed, Points: d.Points},
 		d.Why, func(snap *cluster.Snapshot, ds []plan.Decision) guard.Verdict {
-			return guard.Check(snap, ds, policies(snap), tries.guard, limits)
+			return guard.Check(snap, ds, policies(snap), tries.guard, d.limits())
 		})
 }
 
@@ -261,7 +259,7 @@ func (d *LoneDrain) move(ctx context.Context, r *drainRound, tries *loneTries, o
 	out.Plan = append(out.Plan, r.verdict.Run...)
 	err = d.Manual.Run(ctx, r.verdict.Run, func(x Outcome) {
 		out.Outcomes = append(out.Outcomes, x)
-		tries.learn(x, d.Manual.Clock.Now())
+		tries.learn(x, d.Manual.Clock.Now(), d.limits())
 		if x.left() {
 			moved++
 		}

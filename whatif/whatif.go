@@ -66,8 +66,8 @@ type Projection struct {
 // Nowhere is why a bundle of a lost broker has no new owner.
 var Nowhere = plan.Code{ID: "WHATIF_NOWHERE", Template: "{broker} is lost and no broker may take the bundle: {why}"}
 
-// maxAdd bounds how many brokers a scenario adds: each is a broker in all that is computed.
-const maxAdd = 1000
+// MaxAdd bounds how many brokers a scenario adds: each is a broker in all that is computed.
+const MaxAdd = 1000
 
 // Check says what is wrong with a scenario for a cluster.
 func Check(snap *cluster.Snapshot, s Scenario) error {
@@ -80,8 +80,8 @@ func Check(snap *cluster.Snapshot, s Scenario) error {
 		}
 	}
 	switch {
-	case s.Add < 0 || s.Add > maxAdd:
-		return fmt.Errorf("%d brokers are added: it must be from 0 to %d", s.Add, maxAdd)
+	case s.Add < 0 || s.Add > MaxAdd:
+		return fmt.Errorf("%d brokers are added: it must be from 0 to %d", s.Add, MaxAdd)
 	case len(snap.Brokers)+s.Add-len(s.Lose) < 1:
 		return fmt.Errorf("no broker is left: %d are registered, %d are lost", len(snap.Brokers), len(s.Lose))
 	case s.Traffic < 0 || s.Traffic != s.Traffic || s.Traffic > 1e6:

@@ -44,7 +44,7 @@ func flagGiven(cmd *cobra.Command, name, what string) error {
 		values = list.GetSlice()
 	}
 	if len(values) == 0 {
-		return notBlank("--"+name, "", what)
+		values = []string{""}
 	}
 	for _, v := range values {
 		if err := notBlank("--"+name, v, what); err != nil {

@@ -198,13 +198,18 @@ func (s *session) destinations() control.Destinations {
 	return d
 }
 
+// engineOptions are those of a cluster whose brokers only report.
+func (s *session) engineOptions() (o control.EngineOptions, only bool) {
+	d, only := s.onReports()
+	return control.EngineOptions{Destinations: d, Attempts: int(s.settings.Ballast.BallastUnloadAttempts)}, only
+}
+
 // promise says what can be promised of the destinations of n moves, which act carries out; nil = nobody does yet.
 func (s *session) promise(n int, act control.Actor) []plan.LeftOut {
-	d, only := s.onReports()
+	o, only := s.engineOptions()
 	if !only || n == 0 {
 		return nil
 	}
-	o := control.EngineOptions{Destinations: d, Attempts: int(s.settings.Ballast.BallastUnloadAttempts)}
 	if x, ok := act.(*control.Coaxer); ok {
 		o.Landings = x.Landings
 	}
@@ -213,11 +218,12 @@ func (s *session) promise(n int, act control.Actor) []plan.LeftOut {
 
 // engine fits a load manager to the cluster. landings tells what came of moves so far; it may be nil.
 func (s *session) engine(m plan.Manager, landings func() control.Landings) plan.Manager {
-	destinations, only := s.onReports()
+	o, only := s.engineOptions()
 	if !only {
 		return m
 	}
-	return control.OnReports(m, control.EngineOptions{Destinations: destinations, Attempts: int(s.settings.Ballast.BallastUnloadAttempts), Landings: landings})
+	o.Landings = landings
+	return control.OnReports(m, o)
 }
 
 // pulsarOptions say how to reach the topics.

@@ -71,7 +71,7 @@ It changes nothing. Exit code: 0, or 1 for an error.`,
 		},
 	}
 	cmd.Flags().StringSliceVar(&s.Lose, "lose", nil, "a broker that is lost, as host:port; may be repeated")
-	cmd.Flags().IntVar(&s.Add, "add", 0, "how many empty brokers are added, at most 1000")
+	cmd.Flags().IntVar(&s.Add, "add", 0, fmt.Sprintf("how many empty brokers are added, at most %d", whatif.MaxAdd))
 	cmd.Flags().StringVar(&traffic, "traffic", "x1", "by what traffic is multiplied, as x1.5")
 	cmd.Flags().Uint64Var(&seed, "seed", 1, "of the randomness of placement")
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table, json or yaml")
